@@ -29,13 +29,13 @@ EXTRA_DIST += \
 	%reldir%/install/files \
 	%reldir%/install/install.sh \
 	%reldir%/install/packages.sh \
-	%reldir%/install/verdicts.sh \
+	%reldir%/install/outcomes.sh \
 	%reldir%/install/scratch_system.sh
 EXTRA_DIST += %reldir%/README.md
 
 # check-pure: tests that compute and never wait, so that a slow machine cannot fail them. check-rest: all others except the
 # figures, which with sanitizers take more than a minute for code that test_simulator has already covered.
-pure_tests = $(filter %/test_wire %/test_engine %/test_feed %/test_levels %/test_group %/test_simulator %/test_reduce %/test_sites %/test_topology %/purity.sh, $(TESTS))
+pure_tests = $(filter %/test_wire %/test_engine %/test_reliable %/test_levels %/test_group %/test_simulator %/test_reduce %/test_sites %/test_topology %/purity.sh, $(TESTS))
 .PHONY: check-pure check-rest
 check-pure:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS="$(pure_tests)"

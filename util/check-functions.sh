@@ -42,7 +42,7 @@ thousand() {
 
 memcheck() { cd build && exec ../fabtests/functional/valgrind.sh; }
 
-# -- Debian 13, in a folder: its gcc, libfabric (other TCP and ofi_rxm) and Open MPI 5 (which asks an accelerator component, here a
+# -- Debian 13, in a folder: its gcc, libfabric (other TCP and ofi_rxm) and Open MPI 5 (which queries an accelerator component, here a
 # made-up one, where a buffer is).
 debian13_tests=(fi_mcc_tagged fabtests/unit/test_ports fabtests/mpi/test_accelerator)
 on_debian13() { util/on-debian trixie "$@"; }

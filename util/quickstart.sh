@@ -8,7 +8,7 @@
 # shows where mcastcoll is faster and where it is not; build/quickstart.svg has the same as a figure. The hosts are removed at the
 # end.
 #   --hosts N,N     numbers of hosts (default 8,16); bytes are checked on the first one
-#   --limit S       seconds for the timing (default 50): fewer turns if the time is short
+#   --limit S       seconds for the timing (default 50): fewer repetitions if the time is short
 #   --json FILE     also write the results to FILE
 #   --no-install    do not look for missing packages
 set -euo pipefail

@@ -86,7 +86,7 @@ def print_table(cells, stacks):
               + ("" if factor is None else f"  {bar} {word_for(factor)}"))
 
 
-def verdict(cells, first):
+def conclusion(cells, first):
     factors = {key: compared(cell, first)[1] for key, cell in cells.items()}
     factors = {key: f for key, f in factors.items() if f is not None}
     if not factors:
@@ -124,7 +124,7 @@ def measured(folder, percent, json_path):
     print_table(cells, stacks)
     if all(losses):
         print_losses(*losses, stacks[0], percent)
-    print("\n" + textwrap.fill(verdict(cells, stacks[0]), 115))
+    print("\n" + textwrap.fill(conclusion(cells, stacks[0]), 115))
     runs = [clean, *filter(None, losses)]
     for run in runs:
         print("".join(f"{note}\n" for note in run["notes"]), end="")

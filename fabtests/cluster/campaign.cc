@@ -21,16 +21,16 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-constexpr std::array kNames{"kill",     "kill in a join", "stop", "stop in a join", "cable",  "hears not",
-                            "says not", "lossy",          "mtu",  "datagrams",      "memory", "descriptors",
+constexpr std::array kNames{"kill",      "kill in a join", "stop", "stop in a join", "cable",  "receives not",
+                            "sends not", "lossy",          "mtu",  "datagrams",      "memory", "descriptors",
                             "clocks"};
 
 // Sequence of numbers drawn from one seed.
 class Draw {
   public:
     explicit Draw(std::uint64_t seed) : seed_(seed) {}
-    unsigned operator()(unsigned least, unsigned most) {
-        return least + static_cast<unsigned>(mix(seed_, 0xfa17, ++count_) % (most - least + 1));
+    unsigned operator()(unsigned min, unsigned max) {
+        return min + static_cast<unsigned>(mix(seed_, 0xfa17, ++count_) % (max - min + 1));
     }
 
   private:
@@ -40,8 +40,8 @@ class Draw {
 void draw_amount(Round& round, Draw& next) {
     switch (round.fault) {
         case Fault::cable:
-        case Fault::hears_not:
-        case Fault::says_not:
+        case Fault::receives_not:
+        case Fault::sends_not:
             // Well below the time after which a silent peer counts as dead.
             round.hold_ms = next(5, 1000);
             break;
@@ -115,10 +115,10 @@ namespace {
 Outcome play(const Round& round, const Options& options, std::string& figures) {
     // The bounded parts of a round, in this order: joins, a failing operation, and the work after the
     // failure.
-    const unsigned most_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
+    const unsigned max_s = ((round.groups + 1) * kJoinTimeoutMs + kHostTimeoutMs + 5 * kBusyMs) / 1000;
     const Preparation preparation(round, options.cluster);
     SharedBoard board;
-    Team team{.processes = round.members + 1, .timeout_s = most_s, .victims = {}};
+    Team team{.processes = round.members + 1, .timeout_s = max_s, .victims = {}};
     if (round.kills()) team.victims.push_back(round.victim);
     const Outcome outcome = run_team(team, *board, [&](unsigned index) {
         return index == round.members ? inject_fault(round, options.cluster, *board)
@@ -127,7 +127,7 @@ Outcome play(const Round& round, const Options& options, std::string& figures) {
     if (board->words[kErrors] != 0)
         figures = fmt::format("; {} errors{}", board->words[kErrors].load(),
                               round.kills() ? fmt::format(", the last {} ms after the death",
-                                                          board->words[kHeardUs].load() / 1000)
+                                                          board->words[kErrorUs].load() / 1000)
                                             : std::string());
     return outcome;
 }

@@ -16,13 +16,13 @@ enum class Fault {
     kill_joining,  // the same while its group forms
     stop,          // a member is stopped for a while
     stop_joining,
-    cable,      // a host's cable is unplugged, and plugged in again
-    hears_not,  // a host sends, but receives nothing
-    says_not,   // a host receives, but no host receives from it
-    lossy,      // a host loses a part of the packets to it, TCP included
-    mtu,        // a host's link has a smaller MTU for a while
-    datagrams,  // multicast datagrams are lost, duplicated, corrupted and reordered
-    memory,     // a host's /dev/shm is full, or nearly full
+    cable,         // a host's cable is unplugged, and plugged in again
+    receives_not,  // a host sends, but receives nothing
+    sends_not,     // a host receives, but no host receives from it
+    lossy,         // a host loses a part of the packets to it, TCP included
+    mtu,           // a host's link has a smaller MTU for a while
+    datagrams,     // multicast datagrams are lost, duplicated, corrupted and reordered
+    memory,        // a host's /dev/shm is full, or nearly full
     descriptors,
     clocks  // the hosts' monotonic clocks differ
 };
@@ -64,7 +64,7 @@ inline constexpr unsigned kBusyMs = 12'000;
 // Words of the board.
 inline constexpr std::size_t kLifted = 0;    // the fault is over
 inline constexpr std::size_t kDiedAtUs = 1;  // all hosts share this clock
-inline constexpr std::size_t kHeardUs = 2;   // the longest time from the death to an error
+inline constexpr std::size_t kErrorUs = 2;   // the longest time from the death to an error
 inline constexpr std::size_t kErrors = 3;
 inline constexpr std::size_t kJoins = 100;  // plus a member's rank: groups begun
 inline constexpr std::size_t kDone = 1100;  // plus a member's rank: operations completed

@@ -83,9 +83,9 @@ void strike(const Round& round, const std::string& cluster, Board& board) {
             hold();
             command(fmt::format("ip -n {} link set {} up", hub, port));
             return;
-        case Fault::hears_not:
-        case Fault::says_not: {
-            const bool in = round.fault == Fault::hears_not;
+        case Fault::receives_not:
+        case Fault::sends_not: {
+            const bool in = round.fault == Fault::receives_not;
             filter(in ? host : hub, in ? "eth0" : port, "drop");
             hold();
             lift(in ? host : hub);

@@ -95,7 +95,7 @@ bool Worker::refused(const char* what, int error, bool may_fail) {
     if (!may_fail) fail("{} ended with {}", what, describe(-error));
     board_.words[kErrors].fetch_add(1);
     if (const std::uint64_t died = board_.words[kDiedAtUs]; died != 0)
-        raise(board_.words[kHeardUs], now_us() - died);
+        raise(board_.words[kErrorUs], now_us() - died);
     return false;
 }
 
@@ -211,7 +211,7 @@ void Worker::work() {
     const bool may_fail = round_.may_fail();
     const bool few = round_.fault == Fault::descriptors && me_.rank() == round_.victim;
     for (unsigned group = 1; group <= round_.groups; ++group) {
-        const auto set = me_.everybody();
+        const auto set = me_.all_members();
         if (few && group == round_.group && round_.done % 2 == 0) limit_descriptors(round_.amount);
         if (!join(set.get(), may_fail)) return;
         if (few && group == round_.group && round_.done % 2 == 1) limit_descriptors(round_.amount);

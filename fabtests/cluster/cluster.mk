@@ -23,7 +23,7 @@ noinst_PROGRAMS += %reldir%/mpi_kill %reldir%/mpi_phases %reldir%/mpi_silence %r
 %canon_reldir%_mpi_slow_LDADD = $(mcc_mpi_ldadd)
 endif
 EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/host.svg \
-	%reldir%/all_verdict.py \
+	%reldir%/all_check.py \
 	%reldir%/broadcasts_here.conf \
 	%reldir%/common.sh \
 	%reldir%/doctor.sh \
@@ -37,11 +37,11 @@ EXTRA_DIST += docs/GATEWAYS.md docs/HOST.md docs/figures/host.csv docs/figures/h
 	%reldir%/host_table.py \
 	%reldir%/kill.sh \
 	%reldir%/large_groups.sh \
-	%reldir%/levels_verdict.py \
+	%reldir%/levels_check.py \
 	%reldir%/mpi_all.sh \
 	%reldir%/mpi_compare.sh \
 	%reldir%/mpi_composites.sh \
-	%reldir%/cut_verdict.py \
+	%reldir%/cut_check.py \
 	%reldir%/mpi_cut.sh \
 	%reldir%/mpi_first_death.sh \
 	%reldir%/mpi_forming.sh \

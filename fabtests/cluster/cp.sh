@@ -45,13 +45,13 @@ place() { # place NAME: creates a new folder for each host
     for h in $("$LAB/on" h0 true && tr , ' ' <<<"$all"); do rm -rf "${work:?}/$1/$h" && mkdir -p "$work/$1/$h"; done
 }
 # Lists a folder's contents with programs other than mcastcoll-cp.
-told() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r sha256sum && find . -printf '%p %y %m %U:%G %s %T@ %l\n' | awk '$2 == "d" { $5 = "" } 1' | sort); }
+listed() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0r sha256sum && find . -printf '%p %y %m %U:%G %s %T@ %l\n' | awk '$2 == "d" { $5 = "" } 1' | sort); }
 same_on() { # same_on PLACE SUB HOST...: PLACE/HOST/SUB of each host equals the source
     local at=$1 sub=$2 h
     shift 2
-    told "$work/tree" >"$work/want"
+    listed "$work/tree" >"$work/want"
     for h in "$@"; do
-        told "$work/$at/$h/$sub" >"$work/got" 2>&1 || return
+        listed "$work/$at/$h/$sub" >"$work/got" 2>&1 || return
         cmp -s "$work/want" "$work/got" || { diff "$work/want" "$work/got" >>"$work/err"; return 1; }
     done
 }

@@ -123,7 +123,7 @@ for i in 0 1 2; do
 done
 if look "a group that fails" FI_MCASTCOLL_JOIN_TIMEOUT=1 --hosts h0,h1 --listen 0; then
     expect "a group that fails" 2 group-failed:broken
-    grep -q 'The provider: .*join failed' "$work/report" || fail "a group that fails: the provider's warning is not told"
+    grep -q 'The provider: .*join failed' "$work/report" || fail "a group that fails: the provider's warning is missing"
 fi
 
 # Which hosts receive from which.
@@ -157,7 +157,7 @@ END
 if look "reception between hosts" --hosts $all --listen 0 --no-group; then
     expect "reception between hosts" 1 firewall:limits@h1 firewall:limits@h2 not-receiving:limits@h3 not-received:limits@h4 path-broken:limits loss:limits@h7
     grep -q 'h6 does not receive from h5' "$work/report" || fail "the pair that is cut is not named"
-    grep -q '"mend": "nft delete rule inet t in handle ' "$work/report" || fail "the rule's removal is not told"
+    grep -q '"mend": "nft delete rule inet t in handle ' "$work/report" || fail "the rule's removal is missing"
 fi
 lift "$sw" bridge
 rules "$sw" <<'END'
@@ -172,7 +172,7 @@ lift "$VC-h1" inet
 lift "$VC-h2" inet
 if look "no multicast at all" --hosts h0,h1,h2 --listen 0; then
     expect "no multicast at all" 1 none-receives:limits
-    grep -q '"verdict": "mcastcoll will be slower here' "$work/report" || fail "no multicast at all: it is not said to work"
+    grep -q '"diagnosis": "mcastcoll will be slower here' "$work/report" || fail "no multicast at all: it is not said to work"
 fi
 lift "$sw" bridge
 "$LAB/loss" 10 >/dev/null
@@ -265,10 +265,10 @@ if look "a switch that forgets" --hosts h0,h1,h2,h3 --listen 9 --no-group; then
 fi
 lift "$sw" bridge
 # The turns are over when the doctor checks for queries.
-if look "a querier that asked meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
+if look "a querier that sent a query meanwhile" --hosts h0,h1 --listen 0 --query-interval 1 --no-group; then
     usual
-    expect "a querier that asked meanwhile" "$wanted"
-    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier that asked meanwhile is not found"
+    expect "a querier that sent a query meanwhile" "$wanted"
+    grep -q 'IGMP queries of .* are received' "$work/report" || fail "the querier that sent a query meanwhile is not found"
 fi
 ip -n "$sw" link set br0 type bridge mcast_snooping 0 mcast_querier 0
 
@@ -324,7 +324,7 @@ here() { # here WHAT CODE FINDING... [-- NAME=VALUE... [ARGUMENT...]]
 here "a bad setting" 2 settings-wrong:broken -- FI_MCASTCOLL_TTL=1000
 here "no provider" 2 provider-missing:broken -- FI_PROVIDER_PATH=/nonexistent
 here "a provider kept out" 2 provider-missing:broken -- FI_PROVIDER=tcp
-here "multicast off, RDMA asked for" 1 multicast-off:limits rdma-missing:limits -- FI_MCASTCOLL_MULTICAST=off FI_MCASTCOLL_TRANSPORT=verbs
+here "multicast off, RDMA requested" 1 multicast-off:limits rdma-missing:limits -- FI_MCASTCOLL_MULTICAST=off FI_MCASTCOLL_TRANSPORT=verbs
 here "no such interface" 2 no-interface:broken -- FI_MCASTCOLL_IFACE=nope
 here "loopback" 1 loopback:limits -- FI_MCASTCOLL_IFACE=lo
 here "no component, no interposer" any component-missing:limits interposer-missing:note -- OMPI_MCA_opal_mca_base_component_path=SYSTEM_DEFAULT \

@@ -41,7 +41,7 @@ struct Workload {
     std::size_t size = 64;  // 0: mixed
     unsigned subscribers = 8;
     unsigned timeout_s = 300;
-    bool trouble = false;
+    bool faults = false;
 };
 
 struct Head {
@@ -82,7 +82,7 @@ class Party {
         const auto deadline = Clock::now() + std::chrono::seconds(workload.timeout_s);
         while (!holds()) {
             if (Clock::now() > deadline) fail("{} took too long", what);
-            if (board.abandoned) fail("somebody else has failed");
+            if (board.abandoned) fail("another member has failed");
         }
     }
     void sample(std::uint64_t number) {
@@ -127,7 +127,7 @@ void publish_by_multicast(Party& me) {
     Node node(wish_of(me.workload), options);
     auto group_of_all = node.join(group(1), FI_SEND);
     const fi_addr_t to = fi_mc_addr(group_of_all.get());
-    const unsigned early = me.workload.subscribers - (me.workload.trouble ? 1 : 0);
+    const unsigned early = me.workload.subscribers - (me.workload.faults ? 1 : 0);
     me.wait_for("the subscribers", [&] { return usleep(1000), me.word(kReady) == early; });
     me.word(kStart) = now_ns();
     std::vector<std::byte> message;
@@ -147,14 +147,14 @@ void publish_by_multicast(Party& me) {
         me.word(kSent) = number + 1;
         me.sample(number + 1);
     }
-    const unsigned living = me.workload.subscribers - (me.workload.trouble ? 2 : 0);
+    const unsigned living = me.workload.subscribers - (me.workload.faults ? 2 : 0);
     me.wait_for("the subscribers' end", [&] {
         const ssize_t got = fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);
         CHECK(got > 0 || got == -FI_EAGAIN || got == -FI_EINTR);
         return me.word(kDone) == living;
     });
     // The stalled subscriber learns only now of its expulsion.
-    if (me.workload.trouble)
+    if (me.workload.faults)
         me.wait_for("the stalled one", [&] {
             fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);
             return me.word(kExpelled) != 0;
@@ -189,8 +189,8 @@ class Inbox {
 };
 
 void subscribe_by_multicast(Party& me) {
-    const bool stalls = me.workload.trouble && me.rank == 1, dies = me.workload.trouble && me.rank == 2;
-    const bool late = me.workload.trouble && me.rank == me.workload.subscribers;
+    const bool stalls = me.workload.faults && me.rank == 1, dies = me.workload.faults && me.rank == 2;
+    const bool late = me.workload.faults && me.rank == me.workload.subscribers;
     if (late)
         me.wait_for("half of the messages",
                     [&] { return usleep(1000), me.word(kSent) >= me.workload.count / 2; });
@@ -210,7 +210,7 @@ void subscribe_by_multicast(Party& me) {
     });
     if (late ? me.first() > sent : me.first() != 0) fail("begins with {}, joined at {}", me.first(), sent);
     if (!stalls) {
-        if (++me.word(kDone) + (me.workload.trouble ? 2 : 0) == me.workload.subscribers)
+        if (++me.word(kDone) + (me.workload.faults ? 2 : 0) == me.workload.subscribers)
             me.word(kEnd) = now_ns();
         return;
     }
@@ -379,11 +379,11 @@ int main(int argc, char** argv) {
     arguments.option("--size", workload.size, "of a message; 0: mixed, mostly small").range(0UL, kRoom);
     arguments.option("--subscribers", workload.subscribers, "").range(1U, 60U);
     arguments.option("--timeout", workload.timeout_s, "seconds for all of it");
-    arguments.flag("--trouble", workload.trouble,
+    arguments.flag("--faults", workload.faults,
                    "subscriber 1 stalls, 2 is killed, the last one joins late (multicast, from 4 on)");
     if (const auto ended = arguments.parse(argc, argv)) return *ended;
-    if (workload.trouble && (workload.subscribers < 4 || workload.kind != "multicast")) {
-        fmt::print(stderr, "fanout: --trouble needs multicast and 4 subscribers\n");
+    if (workload.faults && (workload.subscribers < 4 || workload.kind != "multicast")) {
+        fmt::print(stderr, "fanout: --faults needs multicast and 4 subscribers\n");
         return 2;
     }
     try {
@@ -392,7 +392,7 @@ int main(int argc, char** argv) {
         if (inet_pton(AF_INET, address.c_str(), &publisher) != 1) fail("'{}' is no IPv4 address", address);
         board->places[0].address_bytes = publisher.s_addr;
         Team team{.processes = workload.subscribers + 1, .timeout_s = workload.timeout_s, .victims = {}};
-        if (workload.trouble) team.victims = {2};
+        if (workload.faults) team.victims = {2};
         const Outcome outcome =
             run_team(team, *board, [&](unsigned rank) { return be_member(workload, *board, rank); });
         if (outcome.kind != Outcome::Kind::fine) fail("{}", outcome.reason);

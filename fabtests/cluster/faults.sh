@@ -6,7 +6,7 @@
 #   --rounds N     number of rounds (default 1000)
 #   --seconds S    begin no further round after S seconds (default: all rounds)
 #   --hosts N      hosts of the cluster (default 4)
-#   --fault NAME   only rounds of faults whose names contain NAME: kill, stop, cable, hears not, says not, lossy, mtu, datagrams,
+#   --fault NAME   only rounds of faults whose names contain NAME: kill, stop, cable, receives not, sends not, lossy, mtu, datagrams,
 #                  memory, descriptors, clocks
 #
 # Each round prints a line with its seed; "--seed N --rounds 1" repeats that round. Processes join groups, work in them

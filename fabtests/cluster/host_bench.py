@@ -3,9 +3,9 @@
 
 For each number of ranks every stack gets one mcastcoll-perf job for each way to launch it.  All jobs stay alive,
 asleep, and are woken one at a time: for each cell, in each round, every job measures once, and each round starts with
-a different job. So other load on the machine affects all stacks alike, and launch times do not count.  A turn's result
-is its median; a job's is the median of its turns; a stack's is that of the best of its jobs, which share the stack's
-time.  A job of another stack ten times slower after two turns, or a hundred times after one, gets no further turns in
+a different job. So other load on the machine affects all stacks alike, and launch times do not count.  A repetition's result
+is its median; a job's is the median of its repetitions; a stack's is that of the best of its jobs, which share the stack's
+time.  A job of another stack ten times slower after two repetitions, or a hundred times after one, gets no further repetitions in
 that cell: with more ranks than cores, jobs that spin would otherwise take most of the time.
 
 The driver ends each job that it has started, by the job's own process.
@@ -23,7 +23,7 @@ from host_table import judge
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "util", "perf"))
 import perf_bench  # noqa: E402
-from perf_bench import LEAST_TURNS, LOST  # noqa: E402
+from perf_bench import MIN_REPETITIONS, LOST  # noqa: E402
 from perf_stacks import OPENMPI, Place, compiled_for, is_setting  # noqa: E402
 
 CHANNELS = ["--mca", "pml", "ob1", "--mca", "btl", "self,vader"]
@@ -32,7 +32,7 @@ PEERS = {
     "han": ["--mca", "coll", "^mcastcoll,sm", "--mca", "coll_han_priority", "100"],
     "sm": ["--mca", "coll", "^mcastcoll,han", "--mca", "coll_sm_priority", "100"],
 }
-LEAST_TURN_S = 0.1
+MIN_REPETITION_S = 0.1
 
 
 def in_bytes(size):
@@ -59,7 +59,7 @@ class Job(perf_bench.Job):
     """One stack, launched in one way, asleep between its turns."""
 
     def __init__(self, stack, way, options, ranks, args):
-        self.way, self.turns = way, {}
+        self.way, self.repetitions = way, {}
         env = dict(os.environ)
         if stack == "mpich":
             command = ["mpirun.mpich"] + options + ["-np", str(ranks), compiled_for("mpich")]
@@ -76,16 +76,16 @@ class Job(perf_bench.Job):
         super().__init__(stack, Place(ranks, 0), command, env)
 
     def measure(self, operation, size, seconds):
-        result = self.turn(operation, size, seconds, 0, 60 + 8 * seconds)
+        result = self.repeat(operation, size, seconds, 0, 60 + 8 * seconds)
         if result is None:
             return
         if result["bad"]:
             self.error = f"{operation} of {size} B: {result['bad']} results were wrong"
-        self.turns.setdefault((operation, size), []).append(result["last_us"] | {"samples": result["samples"]})
+        self.repetitions.setdefault((operation, size), []).append(result["last_us"] | {"samples": result["samples"]})
 
     def median_us(self, cell):
-        turns = self.turns.get(cell)
-        return statistics.median(turn["median"] for turn in turns) if turns else float("inf")
+        repetitions = self.repetitions.get(cell)
+        return statistics.median(repetition["median"] for repetition in repetitions) if repetitions else float("inf")
 
     def close(self):
         if self.log.closed:
@@ -98,12 +98,12 @@ class Job(perf_bench.Job):
 def best(jobs, cell):
     """The job with the smallest median over the rounds, as the stack's row; None if all failed."""
     rows = []
-    for job in (job for job in jobs if not job.error and cell in job.turns):
+    for job in (job for job in jobs if not job.error and cell in job.repetitions):
         rows.append({"median_us": job.median_us(cell), "way": job.way,
-                     "rounds_us": [turn["median"] for turn in job.turns[cell]],
-                     "p10_us": statistics.median(turn["p10"] for turn in job.turns[cell]),
-                     "p90_us": statistics.median(turn["p90"] for turn in job.turns[cell]),
-                     "samples": sum(turn["samples"] for turn in job.turns[cell])})
+                     "rounds_us": [repetition["median"] for repetition in job.repetitions[cell]],
+                     "p10_us": statistics.median(repetition["p10"] for repetition in job.repetitions[cell]),
+                     "p90_us": statistics.median(repetition["p90"] for repetition in job.repetitions[cell]),
+                     "samples": sum(repetition["samples"] for repetition in job.repetitions[cell])})
     rows.sort(key=lambda row: row["median_us"])
     return {**rows[0], "other_ways_us": {row["way"]: row["median_us"] for row in rows[1:]}} if rows else None
 
@@ -118,21 +118,21 @@ class Driver:
         print(f"[{time.monotonic() - self.start:4.0f} s] {text}", flush=True)
 
     def measure(self, jobs, operation, size):
-        """The turns of one cell; on a busy machine only as many as fit into its share of the remaining time, but at least
+        """The repetitions of one cell; on a busy machine only as many as fit into its share of the remaining time, but at least
         two."""
         cell, shares, begin = (operation, size), collections.Counter(job.stack for job in jobs), time.monotonic()
         share = (self.start + self.args.limit - begin) / self.cells_left
         self.cells_left -= 1
-        for turn in range(self.args.rounds):
-            if turn >= (LEAST_TURNS if share > 0 else 1) and (time.monotonic() - begin) * (turn + 1) / turn > share:
+        for repetition in range(self.args.rounds):
+            if repetition >= (MIN_REPETITIONS if share > 0 else 1) and (time.monotonic() - begin) * (repetition + 1) / repetition > share:
                 break
-            first = turn % len(jobs)
+            first = repetition % len(jobs)
             least = min(job.median_us(cell) for job in jobs)
             for job in jobs[first:] + jobs[:first]:
-                if job.stack != "ours" and any(turn >= t and job.median_us(cell) > f * least for t, f in LOST.items()):
+                if job.stack != "ours" and any(repetition >= t and job.median_us(cell) > f * least for t, f in LOST.items()):
                     continue
                 if not job.error:
-                    job.measure(operation, size, max(LEAST_TURN_S, self.args.seconds / shares[job.stack]))
+                    job.measure(operation, size, max(MIN_REPETITION_S, self.args.seconds / shares[job.stack]))
 
     def ranks_row(self, ranks):
         """The cells for one number of ranks."""

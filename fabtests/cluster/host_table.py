@@ -18,7 +18,7 @@ def judge(cell, of=lambda row: row["median_us"]):
     best = min(peers, key=peers.get) if peers else None
     ratio = of(ours) / peers[best] if ours and best else None
     word = "-" if ratio is None else "ahead" if ratio < 1 else "within 10 %" if ratio <= WITHIN else "behind"
-    return {"best_peer": best, "ratio": ratio, "verdict": word}
+    return {"best_peer": best, "ratio": ratio, "outcome": word}
 
 
 def time_text(row):
@@ -30,12 +30,12 @@ def time_text(row):
 
 def rows_of(table):
     for cell in table["cells"]:
-        verdict = judge(cell)
+        outcome = judge(cell)
         name = cell["operation"] + (f" {size_text(cell['bytes'])}" if cell["bytes"] else "")
         row = [name, str(cell["ranks"]), *(time_text(cell["stacks"].get(stack)) for stack in table["stacks"]),
-               NAMES.get(verdict["best_peer"], "-")]
+               NAMES.get(outcome["best_peer"], "-")]
         if "ours" in table["stacks"]:
-            row += [f"{verdict['ratio']:.2f}" if verdict["ratio"] else "-", verdict["verdict"]]
+            row += [f"{outcome['ratio']:.2f}" if outcome["ratio"] else "-", outcome["outcome"]]
         yield row
 
 
@@ -51,10 +51,10 @@ def head_of(table):
             *(["ratio", "we are"] if "ours" in table["stacks"] else [])]
 
 
-def turns_text(table):
-    """Number of turns of the cells, counted for the stack with the most."""
-    turns = {max((len(row["rounds_us"]) for row in cell["stacks"].values() if row), default=0) for cell in table["cells"]}
-    return str(max(turns)) if len(turns) == 1 else f"{min(turns)} to {max(turns)}"
+def repetitions_text(table):
+    """Number of repetitions of the cells, counted for the stack with the most."""
+    repetitions = {max((len(row["rounds_us"]) for row in cell["stacks"].values() if row), default=0) for cell in table["cells"]}
+    return str(max(repetitions)) if len(repetitions) == 1 else f"{min(repetitions)} to {max(repetitions)}"
 
 
 def count(words):
@@ -63,14 +63,14 @@ def count(words):
 
 
 def summary(table):
-    words = [judge(cell)["verdict"] for cell in table["cells"]]
-    least = [judge(cell, lambda row: min(row["rounds_us"]))["verdict"] for cell in table["cells"]]
+    words = [judge(cell)["outcome"] for cell in table["cells"]]
+    least = [judge(cell, lambda row: min(row["rounds_us"]))["outcome"] for cell in table["cells"]]
     host = table["host"]
-    lines = [f"{host['cores']} cores, {turns_text(table)} turns of {host['seconds']:g} s for each stack and cell, medians of medians in us, "
+    lines = [f"{host['cores']} cores, {repetitions_text(table)} repetitions of {host['seconds']:g} s for each stack and cell, medians of medians in us, "
              f"until the last rank has ended."]
     if "ours" in table["stacks"]:
         lines[0] += " Ratio: ours over the best peer."
-        lines.append(f"Of {len(words)} cells we are {count(words)}; by each stack's quickest turn instead: {count(least)}.")
+        lines.append(f"Of {len(words)} cells we are {count(words)}; by each stack's quickest repetition instead: {count(least)}.")
     lines += [f"Ours says: {note}" for note in host.get("ours_says", [])]
     return lines
 
@@ -81,14 +81,14 @@ def write_csv(table, path):
         out.writerow(["operation", "bytes", "ranks", "stack", "median_us", "p10_us", "p90_us", "quickest_us", "samples", "way",
                       "best_peer", "ratio"])
         for cell in table["cells"]:
-            verdict = judge(cell)
+            outcome = judge(cell)
             for stack, row in cell["stacks"].items():
                 figures = [""] * 6
                 if row:
                     times = [row["median_us"], row["p10_us"], row["p90_us"], min(row["rounds_us"])]
                     figures = [f"{t:.3f}" for t in times] + [row["samples"], row["way"]]
-                ratio = f"{verdict['ratio']:.3f}" if stack == "ours" and verdict["ratio"] else ""
-                out.writerow([cell["operation"], cell["bytes"], cell["ranks"], stack, *figures, verdict["best_peer"], ratio])
+                ratio = f"{outcome['ratio']:.3f}" if stack == "ours" and outcome["ratio"] else ""
+                out.writerow([cell["operation"], cell["bytes"], cell["ranks"], stack, *figures, outcome["best_peer"], ratio])
 
 
 def main():

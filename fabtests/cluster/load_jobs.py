@@ -74,7 +74,7 @@ def processes_of(program):
                 yield int(pid)
 
 
-class Trouble:
+class Disturbance:
     """Load, stops and silences of one run, which end with the run."""
 
     def __init__(self, draw, program):
@@ -131,7 +131,7 @@ class Trouble:
             child.kill()
             child.wait()
         if self.errors:
-            raise RuntimeError(f"no trouble could be made: {self.errors}")
+            raise RuntimeError(f"no disturbance could be made: {self.errors}")
 
 
 def ends_of(host, way):
@@ -179,7 +179,7 @@ class Runner:
         command, environment = self.command(draw, ours, program)
         log = os.path.join(self.options.keep or self.options.work, name)
         begun = time.monotonic()
-        with open(log, "wb") as out, Trouble(draw, program):
+        with open(log, "wb") as out, Disturbance(draw, program):
             job = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
                                    preexec_fn=die_with_parent)
             try:

@@ -59,8 +59,8 @@ wait $! || code=$?
 cat "$out/all.txt"
 [ $code != 2 ] || exit 2
 [ -s "$out/all.json" ] || { fail "nothing was measured: code $code"; finish; }
-while read -r verdict text; do
-    case $verdict in ok) pass "$text" ;; FAIL) fail "$text" ;; *) skip "$text" ;; esac
-done < <(python3 "$(dirname "$0")/all_verdict.py" "$out/all.json" "$slack")
+while read -r outcome text; do
+    case $outcome in ok) pass "$text" ;; FAIL) fail "$text" ;; *) skip "$text" ;; esac
+done < <(python3 "$(dirname "$0")/all_check.py" "$out/all.json" "$slack")
 say "tables and figure: $out/all.{txt,csv,json,svg}"
 finish

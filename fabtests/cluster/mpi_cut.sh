@@ -68,10 +68,10 @@ one() { # one CASE WAY HOST SIZE ROOT; HOST '' is every host
     fi
     pass "$what: the job did not notice, byte-exact"
     code=0
-    python3 "$(dirname "$0")/cut_verdict.py" "$folder" --case "$1" --hosts "$n" --victim "${3#h}" --root "$5" >"$folder/verdict" || code=$?
-    # Counts the verdict's lines; an error of the evaluation itself is a failure.
-    cat "$folder/verdict"
-    passed=$((passed + $(grep -c '^ok ' "$folder/verdict" || :))) failed=$((failed + $(grep -c '^FAIL ' "$folder/verdict" || :)))
+    python3 "$(dirname "$0")/cut_check.py" "$folder" --case "$1" --hosts "$n" --victim "${3#h}" --root "$5" >"$folder/result" || code=$?
+    # Counts the lines of the result; an error of the evaluation itself is a failure.
+    cat "$folder/result"
+    passed=$((passed + $(grep -c '^ok ' "$folder/result" || :))) failed=$((failed + $(grep -c '^FAIL ' "$folder/result" || :)))
     [ $code = 0 ] || fail "$what: the counters could not be judged"
 }
 for c in ${cases//,/ }; do

@@ -19,7 +19,7 @@ done
 command -v mpirun.openmpi >/dev/null || { skip "needs Open MPI: run util/install-deps"; finish; }
 use_build
 programs=$BUILD/fabtests/mpi
-for program in mpi_bcast_check mpi_coll_check mpi_forming_trouble mpi_idup mpi_many_nonblocking mpi_short_lived; do
+for program in mpi_bcast_check mpi_coll_check mpi_forming_fault mpi_idup mpi_many_nonblocking mpi_short_lived; do
     [ -x "$programs/$program" ] || { echo "$ME: no $programs/$program: run util/build" >&2; exit 2; }
 done
 work=$(mktemp -d)
@@ -113,15 +113,15 @@ for few in 34 42 60; do
     fi
 done
 
-trouble() { # trouble LOG OPTIONS...: options of mpirun, after -- those of the program
+with_fault() { # with_fault LOG OPTIONS...: options of mpirun, after -- those of the program
     local log=$1 options=()
     shift
     while [ "$1" != -- ]; do options+=("$1"); shift; done
     shift
-    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_trouble" "$@"
+    on_host 4 90 "$log" --mca coll_mcastcoll_verbose 2 --mca coll_mcastcoll_join_timeout "${join_ms:-1000}" "${options[@]}" "$programs/mpi_forming_fault" "$@"
 }
 # Longer than a join may take: the agreement after the join has no limit.
-trouble stops -- --stop 7500
+with_fault stops -- --stop 7500
 if [ "$code" = 0 ] && grep -q 'failed on rank .*timed out; to be tried again' "$work/stops" && grep -q 'coll/mcastcoll serves late' "$work/stops"; then
     pass "a rank stops while a group forms: it forms later"
 else
@@ -129,15 +129,15 @@ else
     fail "a rank stops while a group forms: code $code$([ "$code" != 124 ] || echo ' (hung)')"
 fi
 # All ranks are stopped while the group forms, like a suspended job: the time does not count.
-join_ms=4000 trouble suspended -- --stop 1000 --suspend 5000
+join_ms=4000 with_fault suspended -- --stop 1000 --suspend 5000
 if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/suspended" && grep -q 'coll/mcastcoll serves late' "$work/suspended" && ! grep -q 'timed out' "$work/suspended"; then
     pass "all ranks stop while a group forms: it forms"
 else
     tail -n 20 "$work/suspended" | sed 's/^/     /'
     fail "all ranks stop while a group forms: code $code"
 fi
-trouble dies "${outlive[@]}" --
-ended=$(grep -c 'mpi_forming_trouble: rank [0-2] of 4: code [1-9]' "$work/dies" || true)
+with_fault dies "${outlive[@]}" --
+ended=$(grep -c 'mpi_forming_fault: rank [0-2] of 4: code [1-9]' "$work/dies" || true)
 if [ "$code" != 124 ] && [ "$ended" = 3 ]; then
     pass "a rank dies while a group forms: the others get an error"
 else

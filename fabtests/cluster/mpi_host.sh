@@ -7,9 +7,9 @@
 #                      allreduce:64K); operations are bcast, barrier, allreduce, allgather, reduce
 #   --stacks S,S,..    vader, han, sm, mpich, ours (default: the installed ones)
 #   --ours WORDS       how to enable ours: NAME=VALUE for the environment, else options of mpirun (default $MCASTCOLL_OURS)
-#   --rounds R         turns of each stack at each cell (default 5)
-#   --seconds S        of each turn (default 0.3)
-#   --limit S          seconds in all; a busy machine gets fewer turns, at least two (default 560)
+#   --rounds R         repetitions of each stack at each cell (default 5)
+#   --seconds S        of each repetition (default 0.3)
+#   --limit S          seconds in all; a busy machine gets fewer repetitions, at least two (default 560)
 #   --quick            as --ranks 2,4 --rounds 2 --seconds 0.15 --limit 100
 #   --out DIR          folder for host.csv, .json, .md and .svg (default build/host)
 #

@@ -81,11 +81,11 @@ static double death_ms_ago(void) {
     return n == (ssize_t)sizeof t ? (double)(now_ns() - t) / 1e6 : -1;
 }
 
-static int parse_number(const char* text, const char* name, int least) {
+static int parse_number(const char* text, const char* name, int min) {
     char* end;
     long value = strtol(text, &end, 10);
-    if (end == text || *end || value < least || value > 1 << 30) {
-        fprintf(stderr, "mpi_kill: --%s '%s' must be a number from %d\n", name, text, least);
+    if (end == text || *end || value < min || value > 1 << 30) {
+        fprintf(stderr, "mpi_kill: --%s '%s' must be a number from %d\n", name, text, min);
         exit(64);
     }
     return (int)value;
@@ -229,7 +229,7 @@ int main(int argc, char** argv) {
     int in_time = ms >= 0 && ms <= o.within_ms;
     printf("rank %d: error %.1f ms after the death, in round %d: %s%s\n", rank, ms, round - 1, text,
            in_time  ? ""
-           : ms < 0 ? " (nobody had died)"
+           : ms < 0 ? " (no rank had died)"
                     : " (too late)");
     fflush(stdout);
     // Open MPI's mpirun ends all ranks when a rank has ended without MPI_Finalize, which would wait for the

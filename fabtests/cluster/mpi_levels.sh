@@ -74,11 +74,11 @@ for size in ${sizes//,/ }; do
         job "$folder/short" 1 "$size" "$root" && job "$folder/long" $((count + 1)) "$size" "$root" || continue
         say "     $size B from rank $root, $hosts hosts of $ranks ranks"
         code=0
-        python3 "$(dirname "$0")/levels_verdict.py" "$folder" --ranks "$ranks" --root-host $((root / ranks)) --copies "$copies" \
-            >"$folder/verdict" || code=$?
-        cat "$folder/verdict"
-        # Counts the verdict's lines; an error of the evaluation itself is a failure.
-        passed=$((passed + $(grep -c '^ok ' "$folder/verdict" || :))) failed=$((failed + $(grep -c '^FAIL ' "$folder/verdict" || :)))
+        python3 "$(dirname "$0")/levels_check.py" "$folder" --ranks "$ranks" --root-host $((root / ranks)) --copies "$copies" \
+            >"$folder/result" || code=$?
+        cat "$folder/result"
+        # Counts the lines of the result; an error of the evaluation itself is a failure.
+        passed=$((passed + $(grep -c '^ok ' "$folder/result" || :))) failed=$((failed + $(grep -c '^FAIL ' "$folder/result" || :)))
         [ $code = 0 ] || fail "$size B from rank $root: the counters could not be judged"
     done
 done

@@ -46,9 +46,9 @@ wrong_decisions() { # wrong_decisions LOG
           faster = limit < $2 ? "left" : "served"
           if (!(class in serves)) serves[class] = "served"
           if (limit - $2 < 2 && $2 - limit < 2) faster = said != "a" ? said : serves[class] == "left" ? "served" : "left"
-          doubts[class] = faster != serves[class] && !doubts[class]
-          if (!doubts[class]) serves[class] = faster
-          if (said != (doubts[class] ? "a" : faster)) print }'
+          suspects[class] = faster != serves[class] && !suspects[class]
+          if (!suspects[class]) serves[class] = faster
+          if (said != (suspects[class] ? "a" : faster)) print }'
 }
 judge() { # judge WHAT LOG TRIALS SERVED: at least TRIALS trials (0: none), of which at least SERVED chose mcastcoll
     local lines served left wrong

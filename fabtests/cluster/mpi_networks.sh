@@ -86,7 +86,7 @@ if [ -n "$large" ]; then
     job equal
     served "docker0, as fast as eth0" equal "multicast on eth0"
     STACK=tcp job exclude --mca btl_tcp_if_exclude lo,docker0
-    served "docker0, which Open MPI was told not to use" exclude "multicast on eth0"
+    served "docker0, which Open MPI may not use" exclude "multicast on eth0"
 fi
 for i in 0 1 2 3; do
     fast $i tap0 ''
@@ -95,7 +95,7 @@ done
 job faster
 served "docker0, faster than eth0" faster "multicast on eth0"
 job chosen -x FI_MCASTCOLL_IFACE=docker0
-left "docker0 was asked for" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
+left "docker0 was requested" chosen "hosts h0 and h[1-3] both have the address 172.17.0.1 of docker0; set FI_MCASTCOLL_IFACE"
 # All ranks but the last have a group, and so an endpoint, when they find no common network with the last.
 code=0
 last=$(ip -n "$VC-h3" -6 -o addr show dev eth0 scope global | awk '{ sub("/.*", "", $4); print $4 }')
@@ -110,7 +110,7 @@ fi
 # Programs without MPI only have the list of members.
 FI_MCASTCOLL_IFACE=172.17.0.1 bounded 100 "$BUILD/fi_mcc_barrier" --cluster "$VC" -n 3 --case "barriers with flags" >"$work/list" 2>&1 || :
 if [ "$(grep -c "all 3 members have the address of this host, 172.17.0.1:[0-9]*, but the other members are not on this host" "$work/list")" = 3 ]; then
-    pass "a program of libfabric is told at once"
+    pass "a program of libfabric gets the error at once"
 else
     complain "a program of libfabric" list
 fi
@@ -156,7 +156,7 @@ END
     job deaf
     served "the first of three networks carries no multicast" deaf
     job third -x FI_MCASTCOLL_IFACE=eth1
-    served "the network that carries multicast was asked for" third "multicast on eth1"
+    served "the network that carries multicast was requested" third "multicast on eth1"
     ip netns exec "$VC-sw0" nft delete table bridge t
 fi
 

@@ -119,7 +119,7 @@ without_power() {
     silence one
     until grep -q 'lost rank 1 .*did not respond' "$work/log" || ! kill -0 $job 2>/dev/null || ((SECONDS - start > 60)); do sleep .1; done
     left=$(grep -m 1 -o 'lost rank 1 .*did not respond[^)]*' "$work/log")
-    if [ -n "$left" ]; then pass "a host without power: $left"; else fail "a host without power: nobody names it"; tail -n 30 "$work/log"; fi
+    if [ -n "$left" ]; then pass "a host without power: $left"; else fail "a host without power: no rank names it"; tail -n 30 "$work/log"; fi
     speak
     kill $job
     wait $job

@@ -34,7 +34,7 @@ typedef struct {
 
 typedef struct {
     MPI_Comm comm;
-    uint64_t least;           // broadcasts before the last round
+    uint64_t min;             // broadcasts before the last round
     const atomic_bool* over;  // continues until this is set on the root
     float* samples;           // us
     uint64_t count;
@@ -43,7 +43,7 @@ typedef struct {
 static const char kHelp[] =
     "usage: mpirun -n 4 ... mpi_slow [options]\n"
     "  --size BYTES    of the large broadcast from rank 0, with K, M or G [64M]\n"
-    "  --slow RANK     who reads slowly, not 0 [nobody]\n"
+    "  --slow RANK     which reads slowly, not 0 [none]\n"
     "  --share PERCENT of the time that the slow rank may run [1]\n"
     "  --period US     in which it has its share [20000]\n"
     "  --alone N       small broadcasts before the large one [300]\n"
@@ -154,7 +154,7 @@ static void* broadcast_small(void* argument) {
             buffer[b] = rank == root ? pattern_byte(s->count, b) : 0xa5;
         if (rank == 0 && root == 0)
             buffer[0] =
-                (s->count >= s->least && atomic_load(s->over)) || s->count + (uint64_t)size >= kMaxSamples;
+                (s->count >= s->min && atomic_load(s->over)) || s->count + (uint64_t)size >= kMaxSamples;
         const double start = now_us();
         const int rc = MPI_Bcast(buffer, (int)sizeof buffer, MPI_BYTE, root, s->comm);
         s->samples[s->count] = (float)(now_us() - start);

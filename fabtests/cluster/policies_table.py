@@ -106,7 +106,7 @@ def markdown(rows, policies, args):
     return lines
 
 
-def verdict(rows):
+def outcome(rows):
     """The number of cells in which auto is good enough, and the others."""
     judged = [r for r in rows if "ratio_median_us" in r]
     if not judged:
@@ -139,7 +139,7 @@ def main():
         table.writeheader()
         for row in rows:
             table.writerow({k: f"{v:.2f}" if isinstance(v, float) else v for k, v in row.items()})
-    text = "\n".join(markdown(rows, policies, args) + verdict(rows))
+    text = "\n".join(markdown(rows, policies, args) + outcome(rows))
     with open(f"{args.out}.md", "w") as file:
         file.write(text + "\n")
     print(text)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# reliable.sh [--hosts N] [--rounds N] [--rate RATE] [--loss PCT,..] [--sizes BYTES,..] [--kinds KIND,..] [--trouble
+# reliable.sh [--hosts N] [--rounds N] [--rate RATE] [--loss PCT,..] [--sizes BYTES,..] [--kinds KIND,..] [--faults
 # COUNT] [--json FILE]
 #
 # Reliable multicast messages from h0 to the N - 1 other hosts (default 9) of a cluster, in turns with a TCP connection
@@ -9,24 +9,24 @@
 #   --rate RATE      limit of each host's sending rate, like 1gbit
 #   --loss 0,5       percentages of multicast datagrams lost at each receiver (TCP is not affected)
 #   --sizes 64,65536    bytes of a message; 0 is mixed, mostly small
-#   --trouble COUNT  instead: COUNT mixed messages at the first loss, a subscriber that stalls, one that is killed, one that joins late;
-#                    the others may lose or duplicate nothing, and memory may not grow.  --trouble 1000000 is the acceptance run
+#   --faults COUNT   instead: COUNT mixed messages at the first loss, a subscriber that stalls, one that is killed, one that joins late;
+#                    the others may lose or duplicate nothing, and memory may not grow.  --faults 1000000 is the acceptance run
 set -euo pipefail
 # shellcheck source-path=SCRIPTDIR source=common.sh
 . "$(dirname "$0")/common.sh"
-n=9 rounds=3 rate='' loss=0,5 sizes=64,1024,65536 kinds=multicast,tcp,tcp-batch trouble='' json=''
+n=9 rounds=3 rate='' loss=0,5 sizes=64,1024,65536 kinds=multicast,tcp,tcp-batch faults='' json=''
 while [ $# -gt 0 ]; do
     case $1 in
         --help | -h) usage; exit 0 ;;
         --version) version; exit 0 ;;
-        --hosts | --rounds | --rate | --loss | --sizes | --kinds | --trouble | --json) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
+        --hosts | --rounds | --rate | --loss | --sizes | --kinds | --faults | --json) [ $# -ge 2 ] || bad_usage "'$1' needs a value" ;;&
         --hosts) n=$2; shift 2 ;;
         --rounds) rounds=$2; shift 2 ;;
         --rate) rate=$2; shift 2 ;;
         --loss) loss=$2; shift 2 ;;
         --sizes) sizes=$2; shift 2 ;;
         --kinds) kinds=$2; shift 2 ;;
-        --trouble) trouble=$2; shift 2 ;;
+        --faults) faults=$2; shift 2 ;;
         --json) json=$2; shift 2 ;;
         *) bad_usage "'$1' is no option" ;;
     esac
@@ -34,7 +34,7 @@ done
 [[ $n =~ ^[1-9][0-9]?$ ]] || bad_usage "--hosts '$n': give a number"
 ((n >= 5)) || bad_usage "--hosts '$n': give 5 or more"
 [[ $rounds =~ ^[1-9][0-9]?$ ]] || bad_usage "--rounds '$rounds': give a number"
-[[ $trouble =~ ^[0-9]*$ ]] || bad_usage "--trouble '$trouble': give a number of messages"
+[[ $faults =~ ^[0-9]*$ ]] || bad_usage "--faults '$faults': give a number of messages"
 can_cluster || finish
 use_build
 program=$BUILD/fabtests/cluster/fanout
@@ -57,12 +57,12 @@ one() { # one NAME OPTION...: the program's line in $work/results
     fi
 }
 
-if [ -n "$trouble" ]; then
+if [ -n "$faults" ]; then
     percent=${loss%%,*}
     "$LAB/loss" "$percent"
     # The stalled and the killed subscriber are waited for as long as this, and no other may be so late on a busy
     # machine.
-    FI_MCASTCOLL_PEER_TIMEOUT=8000 one "subscribers in trouble" --trouble --count "$trouble" --size 0
+    FI_MCASTCOLL_PEER_TIMEOUT=8000 one "faulty subscribers" --faults --count "$faults" --size 0
     [ "$failed" = 0 ] || finish
     say "dropped $(counted dropped) of $(counted matched) datagrams"
     code=0
@@ -76,7 +76,7 @@ for rank, row in enumerate(run["resident_kib"]):
     seen = [kib for kib in row if kib]
     print(f"{'publisher' if rank == 0 else 'subscriber ' + str(rank):<14}" + "".join(f"{kib:>8}" for kib in row))
     if len(seen) >= 4: worst = max(worst, seen[-1] - seen[1])
-print(f"most that anybody grew by after the first tenths: {worst} KiB")
+print(f"largest growth of a member after the first tenths: {worst} KiB")
 # A window of packets is 3 MB; a member that begins to lose packets later touches its own window only then.
 sys.exit(worst > 6144)
 END

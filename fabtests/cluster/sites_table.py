@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of mpi_sites.sh, from the files of its jobs in one folder: text, CSV and JSON; with --strict also a verdict."""
+"""The table of mpi_sites.sh, from the files of its jobs in one folder: text, CSV and JSON; with --strict also a result."""
 import argparse
 import csv
 import glob

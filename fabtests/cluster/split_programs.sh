@@ -87,7 +87,7 @@ run_hpcc() {
     (cd "$work/files.$1" && mpi "$1" tcp "$2" -n 4 hpcc) || return
     cat "$work/files.$1/hpccoutf.txt" >>"$2"
 }
-result_hpcc() { # verdicts and residuals without times; empty unless every test passed
+result_hpcc() { # results and residuals without times; empty unless every test passed
     awk '/^(Success|HPL_(Rnorm|Xnorm|Bnorm|Anorm)[^=]*|PTRANS_residual|(MPI|Star|Single)RandomAccess(_LCG)?_(Errors|ErrorsFraction)|MPIFFT_maxErr)=/
         /\|\|Ax-b\|\|.*=/ { print }
         /^(WALL|CPU) .* (PASSED|FAILED) / { print $1, $2, $3, $4, $5, $6, $7, $9, $NF }

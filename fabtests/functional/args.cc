@@ -46,7 +46,7 @@ ssize_t call_reduce(fid_ep* ep, fi_addr_t root, const void* input, void* result,
 }
 
 void bad_broadcasts(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const fi_addr_t mc = group->address();
     char bytes[64] = {};
@@ -99,7 +99,7 @@ void bad_reductions_of(Member& me, fi_addr_t mc, const char* name, const Call& c
 }
 
 void bad_reductions(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     fid_ep* ep = me.ep();
     bad_reductions_of(me, group->address(), "fi_allreduce",
@@ -120,7 +120,7 @@ void bad_reductions(Member& me) {
 }
 
 void bad_allgathers(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const fi_addr_t mc = group->address();
     constexpr std::size_t kPart = 16;
@@ -145,7 +145,7 @@ void bad_allgathers(Member& me) {
 }
 
 void bad_barriers(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     refused(me, -FI_EINVAL, "barrier of no such group",
             [&](void* context) { return fi_barrier(me.ep(), group->address() + 777, context); });
@@ -156,7 +156,7 @@ void bad_barriers(Member& me) {
 }
 
 void closed_group(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     auto gone = me.join(set.get());
     still_works(me, *gone);
@@ -174,7 +174,7 @@ void closed_group(Member& me) {
 
 // A group with an operation under way cannot be closed; the attempt does not lose the operation.
 void busy_group(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     if (me.rank() == 0) {
         Ticket& ticket = me.barrier(*group);
@@ -190,15 +190,16 @@ void busy_group(Member& me) {
 }
 
 void bad_joins(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     fi_context2 context{};
     fid_mc* mc = nullptr;
     CHECK_RETURNS(-FI_EINVAL, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, nullptr, 0, &mc, &context));
     CHECK_RETURNS(-FI_EINVAL,
                   fi_join_collective(me.ep(), group->address() + 4321, set.get(), 0, &mc, &context));
-    const auto nobody = me.nobody();
-    CHECK_RETURNS(-FI_EINVAL, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, nobody.get(), 0, &mc, &context));
+    const auto empty_set = me.empty_set();
+    CHECK_RETURNS(-FI_EINVAL,
+                  fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, empty_set.get(), 0, &mc, &context));
     // A set without the caller.
     const auto others = me.set_of({(me.rank() + 1) % me.size()});
     CHECK_RETURNS(-FI_EINVAL, fi_join_collective(me.ep(), FI_ADDR_NOTAVAIL, others.get(), 0, &mc, &context));
@@ -208,7 +209,7 @@ void bad_joins(Member& me) {
 }
 
 void bad_sets(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     fid_av_set* raw = nullptr;
     CHECK(fi_av_set(me.av(), nullptr, &raw, nullptr) == -FI_EINVAL);
     fi_av_set_attr attr{};
@@ -236,7 +237,7 @@ void bad_sets(Member& me) {
 
 // Invalid calls of gather, scatter, alltoall and reduce_scatter, and which members get the error.
 void bad_blocks(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const fi_addr_t mc = group->address(), root = 1;
     const std::size_t n = me.size();
@@ -288,49 +289,49 @@ void bad_blocks(Member& me) {
 }
 
 // Every pair of datatype and operator is supported or not supported exactly as fi_atomic(3) defines.
-template <typename Ask>
-void query_reductions(const Ask& ask) {
+template <typename Query>
+void query_reductions(const Query& run_query) {
     fi_collective_attr attr{};
     for (const Datatype& type : datatypes()) {
-        CHECK_RETURNS(0, ask(FI_ALLGATHER, type.type, FI_NOOP, 0, attr));
+        CHECK_RETURNS(0, run_query(FI_ALLGATHER, type.type, FI_NOOP, 0, attr));
         CHECK(attr.datatype_attr.size == type.bytes && attr.datatype_attr.count > 0);
         for (const fi_collective_op operation : {FI_ALLREDUCE, FI_REDUCE, FI_REDUCE_SCATTER}) {
             for (const Operator& op : operators()) {
                 const int wanted = type.allows(op.op) ? 0 : -FI_EOPNOTSUPP;
-                if (const int result = ask(operation, type.type, op.op, 0, attr); result != wanted)
+                if (const int result = run_query(operation, type.type, op.op, 0, attr); result != wanted)
                     fail("fi_query_collective of reductions of {} with {} returned {} instead of {}",
                          type.name, op.name, describe(result), describe(wanted));
                 if (wanted == 0) CHECK(attr.datatype_attr.size == type.bytes && attr.max_members >= 256);
             }
             for (const fi_op op : {FI_NOOP, FI_ATOMIC_READ, FI_ATOMIC_WRITE, FI_CSWAP})
-                CHECK_RETURNS(-FI_EOPNOTSUPP, ask(operation, type.type, op, 0, attr));
+                CHECK_RETURNS(-FI_EOPNOTSUPP, run_query(operation, type.type, op, 0, attr));
         }
     }
     for (const fi_collective_op operation : {FI_ALLREDUCE, FI_REDUCE})
-        CHECK_RETURNS(-FI_EOPNOTSUPP, ask(operation, FI_VOID, FI_SUM, 0, attr));
+        CHECK_RETURNS(-FI_EOPNOTSUPP, run_query(operation, FI_VOID, FI_SUM, 0, attr));
 }
 
 void query(Member& me) {
-    const auto ask = [&](fi_collective_op operation, fi_datatype type, fi_op op, std::uint64_t flags,
-                         fi_collective_attr& attr) {
+    const auto run_query = [&](fi_collective_op operation, fi_datatype type, fi_op op, std::uint64_t flags,
+                               fi_collective_attr& attr) {
         attr = {};
         attr.op = op;
         attr.datatype = type;
         return fi_query_collective(me.domain(), operation, &attr, flags);
     };
     fi_collective_attr attr{};
-    CHECK_RETURNS(0, ask(FI_BROADCAST, FI_UINT8, FI_NOOP, 0, attr));
+    CHECK_RETURNS(0, run_query(FI_BROADCAST, FI_UINT8, FI_NOOP, 0, attr));
     CHECK(attr.max_members >= 256 || !me.options().is_mcastcoll());
-    CHECK_RETURNS(0, ask(FI_BARRIER, FI_VOID, FI_NOOP, 0, attr));
+    CHECK_RETURNS(0, run_query(FI_BARRIER, FI_VOID, FI_NOOP, 0, attr));
     CHECK(attr.max_members >= 256 || !me.options().is_mcastcoll());
     if (!me.options().is_mcastcoll()) return;
     for (const fi_datatype type : {FI_INT8, FI_DOUBLE, FI_LONG_DOUBLE_COMPLEX})
-        CHECK_RETURNS(0, ask(FI_BROADCAST, type, FI_NOOP, 0, attr));
+        CHECK_RETURNS(0, run_query(FI_BROADCAST, type, FI_NOOP, 0, attr));
     for (const fi_collective_op operation : {FI_ALLTOALL, FI_REDUCE_SCATTER, FI_SCATTER, FI_GATHER})
-        CHECK_RETURNS(0, ask(operation, FI_UINT64, FI_SUM, 0, attr));
-    query_reductions(ask);
-    CHECK(ask(static_cast<fi_collective_op>(15), FI_UINT8, FI_NOOP, 0, attr) < 0);
-    CHECK(ask(FI_BROADCAST, static_cast<fi_datatype>(200), FI_NOOP, 0, attr) < 0);
+        CHECK_RETURNS(0, run_query(operation, FI_UINT64, FI_SUM, 0, attr));
+    query_reductions(run_query);
+    CHECK(run_query(static_cast<fi_collective_op>(15), FI_UINT8, FI_NOOP, 0, attr) < 0);
+    CHECK(run_query(FI_BROADCAST, static_cast<fi_datatype>(200), FI_NOOP, 0, attr) < 0);
     CHECK(fi_query_collective(me.domain(), FI_BROADCAST, nullptr, 0) < 0);
 }
 
@@ -338,7 +339,7 @@ void query(Member& me) {
 // if the inner provider accepts them.
 void device_memory(Member& me) {
     using Info = std::unique_ptr<fi_info, decltype(&fi_freeinfo)>;
-    const auto ask = [](std::uint64_t caps) {
+    const auto run_query = [](std::uint64_t caps) {
         const Info hints(fi_allocinfo(), &fi_freeinfo);
         hints->caps = caps;
         hints->mode = ~std::uint64_t{0};
@@ -350,13 +351,13 @@ void device_memory(Member& me) {
         const int result = fi_getinfo(FI_VERSION(1, 17), nullptr, nullptr, 0, hints.get(), &found);
         return std::pair(result, Info(result == 0 ? found : nullptr, &fi_freeinfo));
     };
-    const auto [without, info] = ask(FI_MSG | FI_HMEM);
+    const auto [without, info] = run_query(FI_MSG | FI_HMEM);
     CHECK_RETURNS(0, without);
     CHECK((info->caps & FI_HMEM) != 0 && (info->caps & FI_COLLECTIVE) == 0);
-    CHECK_RETURNS(-FI_ENODATA, ask(FI_MSG | FI_HMEM | FI_COLLECTIVE).first);
-    CHECK_RETURNS(-FI_ENODATA, ask(FI_HMEM | FI_COLLECTIVE).first);
+    CHECK_RETURNS(-FI_ENODATA, run_query(FI_MSG | FI_HMEM | FI_COLLECTIVE).first);
+    CHECK_RETURNS(-FI_ENODATA, run_query(FI_HMEM | FI_COLLECTIVE).first);
     for (const std::uint64_t caps : {std::uint64_t{FI_MSG | FI_COLLECTIVE}, std::uint64_t{0}}) {
-        const auto [with, both] = ask(caps);
+        const auto [with, both] = run_query(caps);
         CHECK_RETURNS(0, with);
         CHECK((both->caps & FI_COLLECTIVE) != 0 && (both->caps & FI_HMEM) == 0);
     }
@@ -366,7 +367,7 @@ void device_memory(Member& me) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Program program("fi_mcc_args", "Bad arguments, and what can be asked for");
+    Program program("fi_mcc_args", "Bad arguments, and queries");
     program.add({.name = "bad broadcasts", .body = bad_broadcasts, .only_mcastcoll = true});
     program.add({.name = "bad barriers", .body = bad_barriers, .only_mcastcoll = true});
     program.add({.name = "bad reductions", .body = bad_reductions, .only_mcastcoll = true});

@@ -28,7 +28,7 @@ void checked_barrier(Member& me, const Join& group, std::uint64_t round, std::ui
 }
 
 void barriers(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const std::uint64_t rounds = me.options().large ? 20'000 : 400;
     for (std::uint64_t round = 0; round < rounds; ++round) checked_barrier(me, *group, round, 0);
@@ -36,7 +36,7 @@ void barriers(Member& me) {
 }
 
 void barriers_with_flags(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (std::uint64_t round = 0; round < 50; ++round) {
         Ticket& ticket = me.new_ticket();
@@ -53,7 +53,7 @@ void barriers_with_flags(Member& me) {
 
 // A member outside the barrier delays the members inside.
 void one_stays_out(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     auto& words = me.board().words;
     for (unsigned out = 0; out < me.size(); ++out) {
@@ -73,7 +73,7 @@ void one_stays_out(Member& me) {
 
 // Barriers and broadcasts keep their order when several are in flight.
 void mixed(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const std::size_t bytes = me.options().is_mcastcoll() ? 30'001 : 512 * me.size();
     for (std::uint64_t round = 0; round < 60; ++round) {
@@ -103,7 +103,7 @@ void mixed(Member& me) {
 }
 
 void several_groups(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto one = me.join(set.get());
     const auto two = me.join(set.get());
     for (std::uint64_t round = 0; round < 100; ++round) {
@@ -124,7 +124,7 @@ void several_groups(Member& me) {
 // measured at the join must not include that time, because every repair would then take as long: with it,
 // half of these barriers' repairs alone would exceed the case's time limit.
 void after_computing(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     std::this_thread::sleep_for(std::chrono::seconds(2));
     for (std::uint64_t round = 0; round < 200; ++round) me.finish(me.barrier(*group));
@@ -134,7 +134,7 @@ void after_computing(Member& me) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    Program program("fi_mcc_barrier", "Barriers: nobody leaves before everybody has entered");
+    Program program("fi_mcc_barrier", "Barriers: no member leaves before all members have entered");
     program.add({"barriers", barriers});
     program.add({"barriers with flags", barriers_with_flags});
     program.add({"one member stays out", one_stays_out});

@@ -38,7 +38,7 @@ const std::vector<std::size_t> kSizes = {
 };
 
 void sizes_and_roots(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const std::size_t bytes : kSizes) {
         if (!is_possible(me, bytes)) continue;
@@ -50,7 +50,7 @@ void sizes_and_roots(Member& me) {
 }
 
 void megabytes(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const std::size_t bytes :
          {std::size_t{4} << 20, (std::size_t{16} << 20) - 5, std::size_t{16} << 20}) {
@@ -62,7 +62,7 @@ void megabytes(Member& me) {
 }
 
 void gigabyte(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     Buffer buffer(std::size_t{1} << 30);
     broadcast_once(me, *group, buffer, me.size() - 1, mix(me.options().seed, 30));
@@ -73,7 +73,7 @@ void gigabyte(Member& me) {
 // same numbers.
 void run_mixed(Member& me, const std::vector<const Join*>& groups, std::size_t operations, std::size_t window,
                std::size_t largest) {
-    if (const std::uint64_t asked = me.options().operations; asked != 0) operations = asked;
+    if (const std::uint64_t given = me.options().operations; given != 0) operations = given;
     struct Open {
         std::unique_ptr<Buffer> buffer;
         Ticket* ticket;
@@ -107,21 +107,21 @@ void run_mixed(Member& me, const std::vector<const Join*>& groups, std::size_t o
 }
 
 void one_at_a_time(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     run_mixed(me, {group.get()}, me.options().large ? 10'000 : 300, 1, 200'000);
     me.meet();
 }
 
 void many_in_flight(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     run_mixed(me, {group.get()}, me.options().large ? 10'000 : 300, 8, 200'000);
     me.meet();
 }
 
 void many_groups(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::vector<std::unique_ptr<Join>> groups;
     std::vector<const Join*> views;
     for (int i = 0; i < 4; ++i) {
@@ -134,7 +134,7 @@ void many_groups(Member& me) {
 
 // The root may reuse its buffer as soon as its broadcast is complete, even if some receivers still lack data.
 void root_reuses_buffer(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     Buffer buffer(possible(me, 50'000));
     for (unsigned i = 0; i < 40; ++i) {
@@ -166,7 +166,7 @@ void datatypes(Member& me) {
         {FI_LONG_DOUBLE, sizeof(long double)},
         {FI_LONG_DOUBLE_COMPLEX, 2 * sizeof(long double)},
     };
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const Type& type : types) {
         const std::size_t count = 12 * me.size();

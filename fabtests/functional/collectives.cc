@@ -28,7 +28,7 @@ void perform(Member& me, const Join& group, const Job& job) {
 
 // --large: many counts instead of two.
 void every_datatype(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     std::uint64_t seed = me.options().seed;
     std::vector<std::size_t> counts = {3, 500};
@@ -59,7 +59,7 @@ void every_datatype(Member& me) {
 // Counts: zero, fewer elements than members, one more and one less than an even division, and values around a
 // fragment, a slot and a window.
 void counts_and_roots(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const std::size_t n = me.size();
     std::vector<std::size_t> counts = {0, 1, n - 1, n, n + 1, 350, 2048, 8193, 100'003};
@@ -89,9 +89,9 @@ void run_mixed(Member& me, std::size_t window, std::size_t groups_wanted) {
         std::unique_ptr<Exercise> exercise;
         Ticket* ticket;
     };
-    const std::uint64_t asked = me.options().operations;
-    const std::uint64_t operations = asked != 0 ? asked : me.options().large ? 5000 : 200;
-    const auto set = me.everybody();
+    const std::uint64_t given = me.options().operations;
+    const std::uint64_t operations = given != 0 ? given : me.options().large ? 5000 : 200;
+    const auto set = me.all_members();
     std::vector<std::unique_ptr<Join>> groups;
     while (groups.size() < groups_wanted) groups.push_back(me.join(set.get()));
     std::vector<Open> open;
@@ -117,7 +117,7 @@ void run_mixed(Member& me, std::size_t window, std::size_t groups_wanted) {
 // Message form, with buffers in non-contiguous pieces.
 void scattered_messages(Member& me) {
     constexpr std::size_t kPiece = 700;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const auto call = [&](fi_collective_op collective, std::vector<fi_ioc> in, std::vector<fi_ioc> out) {
         me.finish(me.start("the message form", [&](Ticket* ticket) {
@@ -167,7 +167,7 @@ void scattered_messages(Member& me) {
 
 // Combinations rejected by a query are refused; every other combination completes.
 void queries_are_true(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     std::array<std::byte, 512> in{}, out{};
     const auto judge = [&](fi_collective_op collective, fi_datatype type, fi_op op) {
@@ -212,7 +212,7 @@ void queries_are_true(Member& me) {
 // Works without the copies that an Exercise keeps, which would double the memory.
 void a_gigabyte(Member& me) {
     constexpr std::size_t kBytes = std::size_t{1} << 30, kWords = kBytes / sizeof(std::uint64_t);
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     std::vector<std::uint64_t> all(kWords);
     const auto check = [&](const char* what, std::uint64_t seed) {

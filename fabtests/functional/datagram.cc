@@ -89,7 +89,7 @@ void offers(Member& me) {
 
 // Every member is in the group; each in turn sends some messages, and the rest receive these messages
 // together with the sender's address.
-void everybody(Member& me) {
+void all_but_sender(Member& me) {
     Node node({.op_flags = FI_MULTICAST}, me.options());
     Buffers buffers(node, 32);
     const auto mc = node.join(group(0));
@@ -274,7 +274,7 @@ void join_fails(Member& me) {
     Node node({}, me.options()), peer({}, me.options());
     Buffers buffers(peer, 4);
     const auto before = node.join(group(0));
-    const auto heard = peer.join(group(0));
+    const auto membership = peer.join(group(0));
     rlimit limit{};
     CHECK(getrlimit(RLIMIT_NOFILE, &limit) == 0);
     rlimit none = limit;
@@ -301,7 +301,7 @@ void by_descriptor(Member& me) {
     if (me.rank() != 0) return;
     Node node({}, me.options()), peer({}, me.options());
     const auto mc = node.join(group(0));
-    const auto heard = peer.join(group(0));
+    const auto membership = peer.join(group(0));
     int descriptor = -1;
     CHECK_RETURNS(0, fi_control(&peer.cq->fid, FI_GETWAIT, &descriptor));
     fid* queue = &peer.cq->fid;
@@ -332,14 +332,14 @@ void queues(Member& me) {
     for (int i = 0; i < 3; ++i)
         CHECK_RETURNS(
             0, fi_recv(peer.ep.get(), into.data(), into.size(), nullptr, FI_ADDR_UNSPEC, &into[0] + i));
-    const iovec piece{const_cast<char*>("told"), 4};
+    const iovec piece{const_cast<char*>("word"), 4};
     const fi_msg message{&piece, nullptr, 1, to, &into, 0};
     CHECK_RETURNS(0, fi_send(node.ep.get(), "silent", 6, nullptr, to, nullptr));
-    fi_cq_msg_entry told{};
-    CHECK_RETURNS(-FI_EAGAIN, fi_cq_read(node.cq.get(), &told, 1));
+    fi_cq_msg_entry completion{};
+    CHECK_RETURNS(-FI_EAGAIN, fi_cq_read(node.cq.get(), &completion, 1));
     CHECK_RETURNS(0, fi_sendmsg(node.ep.get(), &message, FI_COMPLETION));
-    CHECK_RETURNS(1, fi_cq_read(node.cq.get(), &told, 1));
-    CHECK(told.op_context == &into && told.len == 4 && told.flags == (FI_SEND | FI_MSG));
+    CHECK_RETURNS(1, fi_cq_read(node.cq.get(), &completion, 1));
+    CHECK(completion.op_context == &into && completion.len == 4 && completion.flags == (FI_SEND | FI_MSG));
     for (int i = 0; i < 2; ++i) {
         fi_cq_entry entry{};
         CHECK_RETURNS(1,
@@ -373,7 +373,7 @@ void version_6(Member& me) {
     sockaddr_storage where{};
     std::memcpy(&where, &address, sizeof address);
     const auto mc = node.join(where);
-    const auto heard = peer.join(where);
+    const auto membership = peer.join(where);
     fi_addr_t source = FI_ADDR_NOTAVAIL, sender = FI_ADDR_UNSPEC;
     CHECK_RETURNS(1, fi_av_insert(peer.av.get(), node.name().data(), 1, &sender, 0, nullptr));
     send(node, "six", fi_mc_addr(mc.get()), FI_MULTICAST);
@@ -387,7 +387,7 @@ void version_6(Member& me) {
 int main(int argc, char** argv) {
     Program program("fi_mcc_datagram", "Datagram endpoints with multicast over UDP");
     program.add({.name = "what is offered", .body = offers});
-    program.add({.name = "everybody but the sender hears a message", .body = everybody});
+    program.add({.name = "all members but the sender receive a message", .body = all_but_sender});
     program.add({.name = "many groups", .body = many_groups});
     program.add({.name = "unicast", .body = unicast, .members = 2});
     program.add({.name = "refusals", .body = refusals, .members = 2});

@@ -150,8 +150,8 @@ class End {
         ssize_t got = fi_eq_read(eq_.get(), &event, &entry, sizeof entry, 0);
         if (got == -FI_EAVAIL) {
             fi_eq_err_entry error{};
-            const ssize_t told = fi_eq_readerr(eq_.get(), &error, 0);
-            if (told <= 0 || error.err <= 0) complain("fi_eq_readerr: {}, error {}", told, error.err);
+            const ssize_t result = fi_eq_readerr(eq_.get(), &error, 0);
+            if (result <= 0 || error.err <= 0) complain("fi_eq_readerr: {}, error {}", result, error.err);
             throw Refused{"the join", -error.err};
         }
         if (got == -FI_EAGAIN) return false;
@@ -323,7 +323,7 @@ void every_call(Member& me, const Kind& kind) {
     const std::size_t descriptors = descriptors_in_use();
     const std::int64_t memory = pieces_of_memory();
     const std::uint64_t tries = me.options().operations != 0 ? me.options().operations : kTries;
-    std::uint64_t refused = 0, shrugged = 0, most = kMaxCalls;
+    std::uint64_t refused = 0, shrugged = 0, max = kMaxCalls;
     for (const Fails how : {Fails::once, Fails::onward}) {
         std::uint64_t nth = 1;
         for (Clock::time_point begin = Clock::now(); attempt(kind, me.options(), nth, how, outcome);
@@ -343,10 +343,10 @@ void every_call(Member& me, const Kind& kind) {
             // Trying every call takes minutes, and hours under valgrind.
             nth += me.options().large ? 1 : 1 + kGrowth * nth / tries;
             // A waiting endpoint polls, which makes a system call now and then without end.
-            if (nth > most) break;
+            if (nth > max) break;
         }
-        CHECK(nth > most || outcome == "worked");
-        most = std::min(most, nth);
+        CHECK(nth > max || outcome == "worked");
+        max = std::min(max, nth);
     }
     fmt::print("     {}: an error {} times, did without {} times\n", kind.name, refused, shrugged);
     CHECK(refused >= tries / 10);

@@ -74,7 +74,7 @@ int open_sink(in_addr own, std::uint16_t& port, int kind) {
 class Target {
   public:
     // sinks: the process also opens sockets of its own to be flooded, which needs an own address per member.
-    Target(Member& me, bool sinks) : me_(me), words_(me.board().words), set_(me.everybody()) {
+    Target(Member& me, bool sinks) : me_(me), words_(me.board().words), set_(me.all_members()) {
         if (sinks) open_sinks(service_address(me.board(), me.rank()).sin_addr);
         tap_.listen(me.board(), kFlooded);
         group_ = me.join(set_.get());
@@ -269,7 +269,7 @@ void measure_costs(Member& me) {
     target.words()[kFloodOver] = 1;
     me.meet();
     if (me.rank() != 0) return;
-    constexpr const char* kVictims[] = {"members", "nobody reads", "somebody reads"};
+    constexpr const char* kVictims[] = {"members", "no reader", "a reader"};
     fmt::print("     {:16} {:14} {:>10} {:>10} {:>10} {:>14}\n", "flooded", "who reads", "packets/s", "us",
                "more", "processor us");
     for (std::size_t i = 0; i < floods.size(); ++i) {
@@ -295,7 +295,7 @@ void check_refused(const std::string& prefix) {
 
 int main(int argc, char** argv) {
     using namespace mcastcoll::fabtest;
-    Program program("fi_mcc_flood", "Broadcasts while strangers flood the members' ports");
+    Program program("fi_mcc_flood", "Broadcasts while foreign hosts flood the members' ports");
     const SecretFile secret;
     const auto add = [&](const char* name, void (*body)(Member&), bool large) {
         const std::string prefix = statistics_prefix(large ? "mcc-flood-cost" : "mcc-flood");
@@ -311,7 +311,7 @@ int main(int argc, char** argv) {
              .after = [prefix] { check_refused(prefix); }});
     };
     if (geteuid() == 0) {  // raw sockets need root
-        add("a flood harms nobody", survive, false);
+        add("a flood harms no member", survive, false);
         add("what a flood costs", measure_costs, true);
     }
     return program.run(argc, argv);

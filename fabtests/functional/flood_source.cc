@@ -172,9 +172,9 @@ class Source {
 
     // A packet with a member's header, but a different payload and an invalid tag.
     ByteString packet() {
-        const Eavesdropper::Heard heard = *ear_.latest();
-        ByteString bytes(heard.bytes.begin(), heard.bytes.end());
-        bytes.resize(wire::kHeaderBytes + heard.header.payload_bytes, kForgedByte);
+        const Eavesdropper::Captured captured = *ear_.latest();
+        ByteString bytes(captured.bytes.begin(), captured.bytes.end());
+        bytes.resize(wire::kHeaderBytes + captured.header.payload_bytes, kForgedByte);
         bytes[wire::kTagOffset] ^= std::byte{1};
         return bytes;
     }
@@ -186,9 +186,9 @@ class Source {
         hello.members = kFlooded;
         hello.address_family = 4;
         hello.peer.private_address = ByteString(16);
-        ByteString word = wire::encode(hello);
-        word.resize(word.size() + wire::kTagBytes, kForgedByte);
-        return word;
+        ByteString message = wire::encode(hello);
+        message.resize(message.size() + wire::kTagBytes, kForgedByte);
+        return message;
     }
     static in_addr own_address() {
         in_addr own{htonl(INADDR_LOOPBACK)};

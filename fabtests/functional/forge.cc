@@ -7,10 +7,10 @@
 #include <cstdlib>
 
 #include "functional/forge_attacked.h"
+#include "functional/forge_foreign.h"
 #include "functional/forge_hellos.h"
 #include "functional/forge_intruder.h"
 #include "functional/forge_spoofed.h"
-#include "functional/forge_strangers.h"
 #include "support/munged.h"
 #include "support/process.h"
 #include "support/program.h"
@@ -30,7 +30,7 @@ constexpr unsigned kMaxRounds = 3000;
 // to stop.
 void under_fire(Member& me) {
     me.stage("working under fire");
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto one = me.join(set.get());
     const auto two = me.join(set.get());
     auto& words = me.board().words;
@@ -69,7 +69,7 @@ void under_fire(Member& me) {
 void joins_under_fire(Member& me) {
     auto& words = me.board().words;
     constexpr unsigned kRounds = 100;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     for (unsigned round = 0; round < kRounds || words[kThrown].load() < 1000; ++round) {
         me.stage("joining under fire");
         const auto group = me.join(set.get());
@@ -89,23 +89,23 @@ void joins_under_fire(Member& me) {
     words[kMembersDone] = 1;
 }
 
-constexpr unsigned kStrangersHosts = 4;  // members of the cases with non-members
-constexpr StrangerWords kStrangers{kRoundsDone, kThrown, kMembersDone};
+constexpr unsigned kForeignHosts = 4;  // members of the cases with non-members
+constexpr ForeignWords kForeign{kRoundsDone, kThrown, kMembersDone};
 // Descriptors for a non-member's connections to a member: the accepted connections and the descriptors
 // serving each.
-constexpr std::size_t kForStrangers = 16;
+constexpr std::size_t kForeignDescriptors = 16;
 
 // A group works while non-members send like members of the group, and so does the next group.
-void among_strangers(Member& me) {
+void beside_foreign(Member& me) {
     auto& words = me.board().words;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const auto work = [&](const Join& in, unsigned round) {
         Buffer buffer(2000);
         buffer.poison();
         if (me.rank() == round % me.size()) buffer.fill(round);
         me.finish(me.broadcast(in, buffer.data(), buffer.size(), round % me.size()));
-        buffer.check(round, "a broadcast among strangers");
+        buffer.check(round, "a broadcast beside foreign senders");
         me.finish(me.barrier(in));
         while (me.read_event())
             ;
@@ -113,7 +113,7 @@ void among_strangers(Member& me) {
     };
     for (unsigned round = 0; round < 20; ++round) work(*group, round);
     const std::size_t descriptors = open_descriptors();
-    me.stage("among strangers");
+    me.stage("beside foreign senders");
     me.meet();
     words[kRoundsDone] = 1;
     for (unsigned round = 0;; ++round) {
@@ -124,17 +124,17 @@ void among_strangers(Member& me) {
         if (over) words[kCaptured].fetch_add(1);
         me.meet();
         if (words[kCaptured].load() > 0) break;
-        if (me.board().abandoned) fail("the stranger has failed");
+        if (me.board().abandoned) fail("the foreign sender has failed");
     }
     me.idle(std::chrono::milliseconds(200));
-    if (open_descriptors() > descriptors + kForStrangers)
+    if (open_descriptors() > descriptors + kForeignDescriptors)
         fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
     const auto next = me.join(set.get());
     work(*next, 1);
     me.meet();
 }
 
-void check_strangers(const std::string& prefix, const std::vector<const char*>& counted) {
+void check_foreign(const std::string& prefix, const std::vector<const char*>& counted) {
     auto sum = take_statistics(prefix);
     if (sum.empty()) fail("no member has left its counters in {}.*", prefix);
     for (const char* name : counted) {
@@ -178,25 +178,23 @@ int main(int argc, char** argv) {
                  .outsider = [](Board& board, const Options& options) {
                      throw_hellos(board, options.seed, kMembersDone, kThrown, kCaptured);
                  }});
-    const auto add_strangers = [&](const char* name, auto outsider, std::vector<const char*> counted) {
+    const auto add_foreign = [&](const char* name, auto outsider, std::vector<const char*> counted) {
         const std::string counters = statistics_prefix(std::string("mcc-") + counted.front());
         program.add({.name = name,
-                     .body = among_strangers,
-                     .members = kStrangersHosts,
+                     .body = beside_foreign,
+                     .members = kForeignHosts,
                      .environment = {{"FI_MCASTCOLL_STATS", counters}},
                      .only_mcastcoll = true,
                      .outsider = outsider,
-                     .after = [counters, counted] { check_strangers(counters, counted); }});
+                     .after = [counters, counted] { check_foreign(counters, counted); }});
     };
-    add_strangers(
-        "hellos of strangers for members of a live group",
-        [](Board& board, const Options&) { send_hellos_as_members(board, kStrangersHosts, kStrangers); },
-        {"foreign_datagrams", "suspicions"});
-    add_strangers("a stranger's echoes name addresses",
-                  [](Board& board, const Options& options) {
-                      send_echoes(board, options, kStrangersHosts, kStrangers);
-                  },
-                  {"foreign_messages"});
+    add_foreign("foreign hellos for members of a live group",
+                [](Board& board, const Options&) { send_hellos_as_members(board, kForeignHosts, kForeign); },
+                {"foreign_datagrams", "suspicions"});
+    add_foreign(
+        "foreign echoes name addresses",
+        [](Board& board, const Options& options) { send_echoes(board, options, kForeignHosts, kForeign); },
+        {"foreign_messages"});
     const SecretFile secret;
     const Munged munged;
     if (!munged.why_not().empty()) fmt::print("no secrets by MUNGE: {}\n", munged.why_not());

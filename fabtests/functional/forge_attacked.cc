@@ -12,7 +12,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-enum class Late { nobody, rank_0, others };
+enum class Late { none, rank_0, others };
 // The certain effect of an attack on members without a secret.
 enum class Unprotected { unknown, harmed, safe };
 
@@ -26,7 +26,7 @@ struct Attack {
     Unprotected unprotected = Unprotected::unknown;
     // Whether joins are attacked, and which ranks call them late.
     bool joins = false;
-    Late late = Late::nobody;
+    Late late = Late::none;
     const char* places = "";
     unsigned enough = 2'000;
     bool by_munge = false;  // also with a secret carried by MUNGE
@@ -35,13 +35,13 @@ struct Attack {
 constexpr unsigned kJoins = 3, kRounds = 300;
 constexpr std::chrono::milliseconds kLateBy{500};
 // Descriptors that serve connections which a non-member makes.
-constexpr std::size_t kForStrangers = 16;
+constexpr std::size_t kForeignDescriptors = 16;
 
 // A member working under attack, which reports failures.
 class Target {
   public:
     Target(Member& me, const Attack& attack, bool keyed)
-        : me_(me), attack_(attack), keyed_(keyed), words_(me.board().words), set_(me.everybody()) {}
+        : me_(me), attack_(attack), keyed_(keyed), words_(me.board().words), set_(me.all_members()) {}
 
     void run() {
         me_.wait_until("the attacker", [&] { return words_[kListening].load() != 0; });
@@ -59,8 +59,8 @@ class Target {
             groups_.push_back(me_.join(set_.get()));
             for (unsigned round = 0; round < 8; ++round) work(*groups_.back());
             // The attacker may hold its connections a little longer.
-            const std::size_t most = descriptors + kForStrangers;
-            if (!me_.wait_until(std::chrono::seconds(20), [&] { return open_descriptors() <= most; }))
+            const std::size_t max = descriptors + kForeignDescriptors;
+            if (!me_.wait_until(std::chrono::seconds(20), [&] { return open_descriptors() <= max; }))
                 fail("{} descriptors are open instead of {}", open_descriptors(), descriptors);
         }
         me_.meet();
@@ -113,7 +113,7 @@ class Target {
 
     void join_under_attack() {
         const bool late = (attack_.late == Late::rank_0) == (me_.rank() == 0);
-        if (attack_.late != Late::nobody && late) me_.idle(kLateBy);
+        if (attack_.late != Late::none && late) me_.idle(kLateBy);
         groups_.push_back(me_.start_join(set_.get()));
         Join& next = *groups_.back();
         me_.wait_until("a join", [&] { return next.done || others_are_harmed(); });
@@ -139,7 +139,7 @@ void judge(Member& me, const Attack& attack, bool keyed) {
     fmt::print("     {}: {} packets, {} a second; harm: {}\n", keyed ? "with a secret" : "without", attacks,
                attacks * 1000 / ms, words[kHarm].load());
     if (attacks == 0) fail("there was no attack");
-    if (keyed && harmed) fail("strangers do harm in spite of a secret");
+    if (keyed && harmed) fail("foreign packets do harm in spite of a secret");
     if (!keyed && harmed && attack.unprotected == Unprotected::safe) fail("it does harm");
     if (!keyed && !harmed && attack.unprotected == Unprotected::harmed)
         fail("it does no harm without a secret: it is no attack");
@@ -201,8 +201,8 @@ const Attack kAttackList[] = {
      .unprotected = Unprotected::safe},
     {.name = "messages to private endpoints that do not end",
      .by = stall_messages,
-     .refused = "strangers_ended",
-     .counted = "strangers_ended",
+     .refused = "foreign_connections_ended",
+     .counted = "foreign_connections_ended",
      .unprotected = Unprotected::safe,
      .enough = 200},
     {.name = "names of shared memory",

@@ -29,7 +29,7 @@ using wire::ByteString;
 constexpr std::chrono::seconds kTimeout{120};
 // Pause between turns: the members may have only two processors.
 constexpr std::chrono::microseconds kPause{200};
-constexpr uid_t kNobody = 65534;
+constexpr uid_t kUnprivilegedUser = 65534;
 
 bool goes_on(const Scene& scene) {
     return scene.board.words[kStopAttack].load() == 0 && !scene.board.abandoned;
@@ -66,10 +66,10 @@ class Neighbour {
     explicit Neighbour(const Scene& scene) : scene_(scene) {
         scene.board.words[kListening] = 1;
         while (scene.board.words[kReady].load() == 0 && goes_on(scene)) {
-            hear();
+            capture();
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
         }
-        hear();
+        capture();
         std::vector<ByteString> addresses;
         for (unsigned rank = 0; rank < kAttacked; ++rank) {
             const sockaddr_in address = service_address(scene.board, rank);
@@ -82,20 +82,20 @@ class Neighbour {
         CHECK(!lists_.empty());
         lists_.insert(computed);
         if ((lists_.size() == 1) == scene.keyed)
-            fail("strangers {} compute ids", scene.keyed ? "can" : "cannot");
+            fail("foreign hosts {} compute ids", scene.keyed ? "can" : "cannot");
     }
 
-    void hear() { tap_.listen(scene_.board, kAttacked); }
-    const std::vector<Wiretap::Heard>& heard() const { return tap_.heard(); }
+    void capture() { tap_.listen(scene_.board, kAttacked); }
+    const std::vector<Wiretap::Captured>& captured() const { return tap_.captured(); }
     const std::set<std::uint64_t>& lists() const { return lists_; }
     // Sends to one member with the address of another. With a key, the message carries a tag, but not a valid
     // one.
-    void say(ByteString word, unsigned from, unsigned to) {
-        if (scene_.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
-        say_exactly(word, service_address(scene_.board, from), service_address(scene_.board, to));
+    void say(ByteString message, unsigned from, unsigned to) {
+        if (scene_.keyed) message.resize(message.size() + wire::kTagBytes, kForgedByte);
+        say_exactly(message, service_address(scene_.board, from), service_address(scene_.board, to));
     }
-    void say_exactly(Bytes word, const sockaddr_in& from, const sockaddr_in& to) {
-        raw_.send(word, from, to);
+    void say_exactly(Bytes message, const sockaddr_in& from, const sockaddr_in& to) {
+        raw_.send(message, from, to);
     }
 
   private:
@@ -161,14 +161,14 @@ class LocalUser {
         const std::vector<pid_t> processes = members_of(scene);
         const std::vector<sockaddr_in> listeners = listeners_of(processes);
         const std::vector<sockaddr_in> groups = multicast_sockets_of(processes);
-        CHECK(setgroups(0, nullptr) == 0 && setgid(kNobody) == 0 && setuid(kNobody) == 0);
+        CHECK(setgroups(0, nullptr) == 0 && setgid(kUnprivilegedUser) == 0 && setuid(kUnprivilegedUser) == 0);
         ear_.emplace(groups);
         sender_.emplace(scene.options);
         for (const sockaddr_in& listener : listeners) peers_.push_back(sender_->peer(listener));
         CHECK(peers_.size() >= kAttacked);
     }
-    const std::optional<Eavesdropper::Heard>& heard() { return ear_->latest(); }
-    unsigned tell_everybody(Bytes message) {
+    const std::optional<Eavesdropper::Captured>& captured() { return ear_->latest(); }
+    unsigned send_to_all(Bytes message) {
         unsigned taken = 0;
         for (const fi_addr_t peer : peers_) taken += sender_->send(peer, message);
         return taken;
@@ -182,11 +182,13 @@ class LocalUser {
 
 // A message with the key and the epoch of the members' group. Its number and tag are copied from a genuine
 // packet.
-ByteString message_of(const wire::HeaderBytes& heard, const wire::Header& header, Bytes payload, bool keyed) {
+ByteString message_of(const wire::HeaderBytes& captured, const wire::Header& header, Bytes payload,
+                      bool keyed) {
     wire::HeaderBytes bytes;
     wire::encode(header, payload, bytes, keyed ? wire::Checksum::none : wire::Checksum::crc32c);
     if (keyed)
-        std::copy(heard.begin() + wire::kNumberOffset, heard.end(), bytes.begin() + wire::kNumberOffset);
+        std::copy(captured.begin() + wire::kNumberOffset, captured.end(),
+                  bytes.begin() + wire::kNumberOffset);
     ByteString message(bytes.begin(), bytes.end());
     message.insert(message.end(), payload.begin(), payload.end());
     return message;
@@ -195,15 +197,15 @@ ByteString message_of(const wire::HeaderBytes& heard, const wire::Header& header
 void send_messages(const Scene& scene, const std::function<void(wire::Header&)>& change, Bytes payload) {
     LocalUser user(scene);
     attack(scene, [&]() -> unsigned {
-        const auto& heard = user.heard();
-        if (!heard) return 0;
+        const auto& captured = user.captured();
+        if (!captured) return 0;
         unsigned sent = 0;
         for (std::uint64_t ahead = 2; ahead <= 16; ahead += 2) {  // every second operation is a barrier
-            wire::Header next = heard->header;
+            wire::Header next = captured->header;
             next.payload_bytes = static_cast<std::uint32_t>(payload.size());
             next.operation = operation_of(number_of(next.operation) + ahead);
             change(next);
-            sent += user.tell_everybody(message_of(heard->bytes, next, payload, scene.keyed));
+            sent += user.send_to_all(message_of(captured->bytes, next, payload, scene.keyed));
         }
         return sent;
     });
@@ -219,14 +221,14 @@ void forge_multicasts(const Scene& scene) {
     const RawSender raw;
     const ByteString other(kForeseenBytes, kForgedByte);
     attack(scene, [&]() -> unsigned {
-        const auto& heard = ear.latest();
-        if (!heard) return 0;
+        const auto& captured = ear.latest();
+        if (!captured) return 0;
         unsigned sent = 0;
         for (std::uint64_t ahead = 2; ahead <= 32; ahead += 2) {
-            wire::Header next = heard->header;
+            wire::Header next = captured->header;
             next.operation = operation_of(number_of(next.operation) + ahead);
-            const ByteString packet = message_of(heard->bytes, next, other, scene.keyed);
-            for (const sockaddr_in& group : groups) raw.send(packet, heard->from, group), ++sent;
+            const ByteString packet = message_of(captured->bytes, next, other, scene.keyed);
+            for (const sockaddr_in& group : groups) raw.send(packet, captured->from, group), ++sent;
         }
         return sent;
     });
@@ -274,10 +276,10 @@ void abort_senders_of_hellos(const Scene& scene) {
 
 void repeat_hellos(const Scene& scene) {
     Neighbour neighbour(scene);
-    const std::vector<Wiretap::Heard> heard = neighbour.heard();
+    const std::vector<Wiretap::Captured> captured = neighbour.captured();
     attack(scene, [&] {
-        for (const Wiretap::Heard& one : heard) neighbour.say_exactly(one.message, one.from, one.to);
-        return static_cast<unsigned>(heard.size());
+        for (const Wiretap::Captured& one : captured) neighbour.say_exactly(one.message, one.from, one.to);
+        return static_cast<unsigned>(captured.size());
     });
 }
 
@@ -290,14 +292,15 @@ void send_outcome_messages(const Scene& scene) {
     }
     LocalUser user(scene);
     attack(scene, [&] {
-        unsigned said = 0;
+        unsigned sent = 0;
         for (const std::uint64_t list : lists)
-            for (ByteString word : {wire::encode(wire::Answer{wire::JoinKind::abort, {list, 0}, ECONNRESET}),
-                                    wire::encode(wire::Ended{{list, 0}, ECONNRESET, Rank{2}})}) {
-                if (scene.keyed) word.resize(word.size() + wire::kTagBytes, kForgedByte);
-                said += user.tell_everybody(word);
+            for (ByteString message :
+                 {wire::encode(wire::Answer{wire::JoinKind::abort, {list, 0}, ECONNRESET}),
+                  wire::encode(wire::Ended{{list, 0}, ECONNRESET, Rank{2}})}) {
+                if (scene.keyed) message.resize(message.size() + wire::kTagBytes, kForgedByte);
+                sent += user.send_to_all(message);
             }
-        return said;
+        return sent;
     });
 }
 
@@ -339,9 +342,9 @@ void watch_names(const Scene& scene) {
     CHECK(watch >= 0 && inotify_add_watch(watch, "/dev/shm", IN_CREATE) >= 0);
     scene.board.words[kListening] = 1;
     LocalUser user(scene);
-    while (goes_on(scene) && !user.heard()) std::this_thread::sleep_for(kPause);
-    if (!goes_on(scene)) fail("no packet of the members' was heard");
-    const wire::Header& heard = user.heard()->header;
+    while (goes_on(scene) && !user.captured()) std::this_thread::sleep_for(kPause);
+    if (!goes_on(scene)) fail("no packet of the members was captured");
+    const wire::Header& captured = user.captured()->header;
     alignas(inotify_event) char events[65536];
     std::string names;
     for (ssize_t got = 0; (got = read(watch, events, sizeof events)) > 0;)
@@ -355,9 +358,9 @@ void watch_names(const Scene& scene) {
         }
     close(watch);
     if (names.find("mcastcoll-") == std::string::npos) fail("the members share no memory");
-    for (const std::string& told : {fmt::format("{:x}", static_cast<std::uint64_t>(heard.key)),
-                                    fmt::format("{:x}", static_cast<std::uint32_t>(heard.epoch))})
-        if (names.find(told) != std::string::npos) scene.board.words[kHarm].fetch_add(1);
+    for (const std::string& number : {fmt::format("{:x}", static_cast<std::uint64_t>(captured.key)),
+                                      fmt::format("{:x}", static_cast<std::uint32_t>(captured.epoch))})
+        if (names.find(number) != std::string::npos) scene.board.words[kHarm].fetch_add(1);
     scene.board.words[kAttackMs] = 1;
 }
 
@@ -385,8 +388,8 @@ void stall_messages(const Scene& scene) {
             const bool there = one.connection.valid();
             const ssize_t got = there ? recv(one.connection.get(), &answer, 1, MSG_DONTWAIT | MSG_PEEK) : 0;
             if (got == 0 || (got < 0 && errno != EAGAIN))
-                one = {connect_stranger(listeners[i / kForEach], "127.0.0.2",
-                                        static_cast<std::uint16_t>(1000 + i % kForEach))};
+                one = {connect_foreign(listeners[i / kForEach], "127.0.0.2",
+                                       static_cast<std::uint16_t>(1000 + i % kForEach))};
             if (!one.begun && one.connection.valid()) begun += one.begun = begin_message(one.connection);
         }
         return begun;

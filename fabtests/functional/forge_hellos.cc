@@ -65,8 +65,8 @@ class HelloForger {
     }
 
   private:
-    ByteString garbage(std::size_t most) {
-        ByteString bytes(random_() % most);
+    ByteString garbage(std::size_t max) {
+        ByteString bytes(random_() % max);
         for (std::byte& one : bytes) one = static_cast<std::byte>(random_());
         return bytes;
     }

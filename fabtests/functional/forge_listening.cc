@@ -17,7 +17,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-constexpr std::size_t kMaxHeard = 4096;
+constexpr std::size_t kMaxCaptured = 4096;
 
 bool same(const sockaddr_in& one, const sockaddr_in& other) {
     return one.sin_addr.s_addr == other.sin_addr.s_addr && one.sin_port == other.sin_port;
@@ -54,7 +54,7 @@ void Wiretap::listen(const Board& board, unsigned members) {
         std::memcpy(&ip, packet.data(), sizeof ip);
         std::memcpy(&udp, packet.data() + sizeof ip, sizeof udp);
         if (ip.protocol != IPPROTO_UDP || ip.ihl != sizeof ip / 4) continue;
-        Heard one{{packet.data() + kHeaders, packet.data() + bytes}};
+        Captured one{{packet.data() + kHeaders, packet.data() + bytes}};
         one.from.sin_family = one.to.sin_family = AF_INET;
         one.from.sin_addr.s_addr = ip.saddr, one.from.sin_port = udp.source;
         one.to.sin_addr.s_addr = ip.daddr, one.to.sin_port = udp.dest;
@@ -65,18 +65,18 @@ void Wiretap::listen(const Board& board, unsigned members) {
             const sockaddr_in service = service_address(board, rank);
             known += same(service, one.from) + same(service, one.to);
         }
-        if (known == 2 && wire::peek_list(one.message) && heard_.size() < kMaxHeard)
-            heard_.push_back(std::move(one));
+        if (known == 2 && wire::peek_list(one.message) && captured_.size() < kMaxCaptured)
+            captured_.push_back(std::move(one));
     }
 }
 
 std::optional<std::uint64_t> Wiretap::list() const {
-    return heard_.empty() ? std::nullopt : wire::peek_list(heard_.back().message);
+    return captured_.empty() ? std::nullopt : wire::peek_list(captured_.back().message);
 }
 
 std::set<std::uint64_t> Wiretap::lists() const {
     std::set<std::uint64_t> lists;
-    for (const Heard& one : heard_) lists.insert(wire::peek_list(one.message).value());
+    for (const Captured& one : captured_) lists.insert(wire::peek_list(one.message).value());
     return lists;
 }
 
@@ -99,7 +99,7 @@ Eavesdropper::~Eavesdropper() {
     for (const int descriptor : descriptors_) close(descriptor);
 }
 
-const std::optional<Eavesdropper::Heard>& Eavesdropper::latest() {
+const std::optional<Eavesdropper::Captured>& Eavesdropper::latest() {
     std::array<std::byte, 65536> bytes;
     sockaddr_in from{};
     socklen_t length = sizeof from;

@@ -19,7 +19,7 @@ sockaddr_in service_address(const Board& board, unsigned rank);
 // Receives the datagrams sent between members during a join, as any host on the path can.
 class Wiretap {
   public:
-    struct Heard {
+    struct Captured {
         wire::ByteString message;
         sockaddr_in from{}, to{};
     };
@@ -30,7 +30,7 @@ class Wiretap {
 
     // Reads the join messages of these members since the last call.
     void listen(const Board& board, unsigned members);
-    const std::vector<Heard>& heard() const { return heard_; }
+    const std::vector<Captured>& captured() const { return captured_; }
     // The list hash in the latest join message received.
     std::optional<std::uint64_t> list() const;
     // All list hashes: a key request contains a different hash than the hellos.
@@ -38,7 +38,7 @@ class Wiretap {
 
   private:
     int descriptor_;
-    std::vector<Heard> heard_;
+    std::vector<Captured> captured_;
 };
 
 // The byte that fills forged payloads.
@@ -53,18 +53,18 @@ class Eavesdropper {
     Eavesdropper(const Eavesdropper&) = delete;
     Eavesdropper& operator=(const Eavesdropper&) = delete;
 
-    struct Heard {
+    struct Captured {
         wire::Header header;
         wire::HeaderBytes bytes;
         sockaddr_in from, to;
     };
     // The latest genuine fragment of a broadcast.
-    const std::optional<Heard>& latest();
+    const std::optional<Captured>& latest();
 
   private:
     const std::vector<sockaddr_in> groups_;
     std::vector<int> descriptors_;
-    std::optional<Heard> latest_;
+    std::optional<Captured> latest_;
 };
 
 }  // namespace mcastcoll::fabtest

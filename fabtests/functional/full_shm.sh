@@ -26,7 +26,7 @@ FI_LOG_LEVEL=warn timeout -k 5 120 mpirun.openmpi --allow-run-as-root --oversubs
 grep "leaves communicator .* to Open MPI's own collectives: shared memory of the host failed on rank [0-9]*" "$stats/log" >"$stats/left"
 if [ ! -s "$stats/left" ] || [ -n "$(grep -o '^[^ ]*' "$stats/left" | sort | uniq -d)" ]; then
     cat "$stats/log"
-    echo "FAIL not one line of a process tells of communicators that are left to Open MPI for want of shared memory"
+    echo "FAIL not one line of a process reports communicators that are left to Open MPI for want of shared memory"
     exit 1
 fi
 echo "ok   communicators of one host without shared memory are left to Open MPI, in one line of a process at most"

@@ -107,8 +107,8 @@ fi_mcc_forge_SOURCES = \
 	%reldir%/forge_sender.h \
 	%reldir%/forge_spoofed.cc \
 	%reldir%/forge_spoofed.h \
-	%reldir%/forge_strangers.cc \
-	%reldir%/forge_strangers.h \
+	%reldir%/forge_foreign.cc \
+	%reldir%/forge_foreign.h \
 	%reldir%/multicast_sockets.cc \
 	%reldir%/multicast_sockets.h
 fi_mcc_forge_CPPFLAGS = $(functional_cppflags)
@@ -144,9 +144,9 @@ fi_mcc_shortage_LDADD = $(functional_ldadd)
 fi_mcc_tagged_SOURCES = %reldir%/tagged.cc
 fi_mcc_tagged_CPPFLAGS = $(functional_cppflags)
 fi_mcc_tagged_LDADD = $(functional_ldadd)
-fi_mcc_reliable_SOURCES = %reldir%/reliable.cc %reldir%/reliable_strangers.cc %reldir%/reliable_strangers.h %reldir%/datagram_node.h %reldir%/forge_spoofed.cc %reldir%/forge_spoofed.h
+fi_mcc_reliable_SOURCES = %reldir%/reliable.cc %reldir%/reliable_foreign.cc %reldir%/reliable_foreign.h %reldir%/datagram_node.h %reldir%/forge_spoofed.cc %reldir%/forge_spoofed.h
 fi_mcc_reliable_CPPFLAGS = $(functional_cppflags)
-fi_mcc_reliable_LDADD = $(functional_ldadd) prov/mcastcoll/feed/libmccfeed.la prov/mcastcoll/wire/libmccwire.la
+fi_mcc_reliable_LDADD = $(functional_ldadd) prov/mcastcoll/reliable/libmccreliable.la prov/mcastcoll/wire/libmccwire.la
 fi_mcc_threads_SOURCES = %reldir%/threads.cc
 fi_mcc_threads_CPPFLAGS = $(functional_cppflags)
 fi_mcc_threads_LDADD = %reldir%/libmccexercise.a $(functional_ldadd)

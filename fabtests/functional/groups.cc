@@ -292,7 +292,7 @@ void leave_no_marks(Member& me) {
     // A hard link, and a symbolic link at the name of the file while it is being written.
     CHECK(link(precious.c_str(), name.c_str()) == 0);
     CHECK(symlink(precious.c_str(), (name + ".new").c_str()) == 0);
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     me.finish(me.barrier(*me.join(set.get())));
 }
 
@@ -303,7 +303,7 @@ void check_precious(const std::string& prefix, unsigned members) {
         std::string text;
         std::ifstream(precious) >> text;
         unlink(precious.c_str());
-        if (text != "precious") fail("a file of somebody's was written over: '{}'", text);
+        if (text != "precious") fail("a file of another user was written over: '{}'", text);
     }
 }
 

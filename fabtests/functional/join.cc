@@ -45,7 +45,7 @@ bool contains(const std::vector<unsigned>& ranks, unsigned rank) {
 }
 
 void join_by_set_address(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     fi_addr_t address = FI_ADDR_NOTAVAIL;
     CHECK_RETURNS(0, fi_av_set_addr(set.get(), &address));
     const auto group = me.start_join(set.get(), address);
@@ -57,7 +57,7 @@ void join_by_set_address(Member& me) {
 }
 
 void join_by_no_address(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.start_join(set.get(), FI_ADDR_NOTAVAIL);
     me.finish(*group);
     prove_all(me, *group, all_ranks(me));
@@ -65,7 +65,7 @@ void join_by_no_address(Member& me) {
 }
 
 void join_by_group(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto first = me.join(set.get());
     const auto second = me.start_join(set.get(), first->address());
     me.finish(*second);
@@ -85,7 +85,7 @@ void address_map(Member& me) {
 
 // The set may be closed as soon as the join is complete.
 void set_closed_before_group(Member& me) {
-    auto set = me.everybody();
+    auto set = me.all_members();
     const auto group = me.join(set.get());
     set.reset();
     prove_all(me, *group, all_ranks(me));
@@ -192,7 +192,7 @@ void overlapping_joins(Member& me) {
 // Joins of the same set are matched in the order of the calls.
 void joins_of_one_set(Member& me) {
     constexpr std::size_t kGroups = 6;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::vector<std::unique_ptr<Join>> groups;
     for (std::size_t i = 0; i < kGroups; ++i) groups.push_back(me.start_join(set.get()));
     for (auto& group : groups) me.finish(*group);
@@ -210,7 +210,7 @@ void joins_of_one_set(Member& me) {
 void late_member(Member& me) {
     constexpr milliseconds kLate{700};
     constexpr std::size_t kCalled = 0, kCame = 1;  // words of the board
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const bool late = me.rank() == me.size() - 1;
     auto& words = me.board().words;
     me.meet();
@@ -229,8 +229,8 @@ void late_member(Member& me) {
 }
 
 // While one group waits for a late member, other groups work.
-void late_join_holds_nobody_up(Member& me) {
-    const auto set = me.everybody();
+void late_join_delays_no_member(Member& me) {
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const bool late = me.rank() == 0;
     std::unique_ptr<Join> second;
@@ -245,7 +245,7 @@ void late_join_holds_nobody_up(Member& me) {
 }
 
 void member_never_joins(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     if (me.rank() != me.size() - 1) {
         const auto hopeless = me.start_join(set.get());
@@ -279,7 +279,7 @@ class StandardError {
 };
 
 // A set of all members, with a secret.
-Fid<fid_av_set> everybody_with(Member& me, std::array<std::uint8_t, 16> key) {
+Fid<fid_av_set> all_members_with(Member& me, std::array<std::uint8_t, 16> key) {
     fi_av_set_attr attr{};
     attr.count = me.size();
     attr.start_addr = attr.end_addr = FI_ADDR_NOTAVAIL;
@@ -295,7 +295,7 @@ Fid<fid_av_set> everybody_with(Member& me, std::array<std::uint8_t, 16> key) {
 // Rank 0 receives hellos of the others for an id that is another group to rank 0, and logs the possible
 // cause.
 void members_with_different_secrets(Member& me) {
-    const auto set = everybody_with(me, {static_cast<std::uint8_t>(me.rank() == 0)});
+    const auto set = all_members_with(me, {static_cast<std::uint8_t>(me.rank() == 0)});
     {
         const StandardError log;
         const auto hopeless = me.start_join(set.get());
@@ -314,7 +314,7 @@ void members_with_different_secrets(Member& me) {
 // Members choose the authentication method accepted by all, and log the choice.
 void members_that_prove_by(Member& me, const char* last_rank_would, const std::string& expected) {
     if (me.rank() + 1 == me.size()) setenv("FI_MCASTCOLL_MAC", last_rank_would, 1);
-    const auto set = everybody_with(me, {7});
+    const auto set = all_members_with(me, {7});
     const StandardError log;
     const auto group = me.join(set.get());
     prove(me, *group, all_ranks(me), 0);
@@ -329,7 +329,7 @@ void close_and_rejoin(Member& me) {
     // any time.
     const std::size_t connections = 4 * me.size();
     const std::size_t rounds = me.options().large ? 1000 : 2 * connections + 30;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto once = [&](std::size_t round) {
         const auto group = me.join(set.get());
         prove(me, *group, all_ranks(me), round % me.size());
@@ -352,7 +352,7 @@ void close_and_rejoin(Member& me) {
 
 // Some members close a group while the rest still use it.
 void close_while_others_work(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     auto group = me.join(set.get());
     const std::uint64_t seed = mix(me.options().seed, 99);
     Buffer buffer((me.options().is_mcastcoll() ? 100'000 : 1000) * me.size());
@@ -370,7 +370,7 @@ void close_while_others_work(Member& me) {
 // Repair mode set on the set: rank 0's mode applies, regardless of the modes of the remaining members and of
 // the variables.
 void policies_by_set(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     fi_mcastcoll_set_ops* ops = nullptr;
     void** where = reinterpret_cast<void**>(&ops);
     CHECK_RETURNS(-FI_ENOSYS, fi_open_ops(&set->fid, "something else", 0, where, nullptr));
@@ -399,10 +399,10 @@ void policies_by_set(Member& me) {
             std::uint64_t naks = 1;
             CHECK_RETURNS(0, group_ops->get_naks_received(group->mc.get(), &naks));
             CHECK_RETURNS(-FI_EINVAL, group_ops->get_naks_received(group->mc.get(), nullptr));
-            std::uint64_t heard = 0;
-            CHECK_RETURNS(0, group_ops->get_counter(group->mc.get(), "probes_received", &heard));
-            CHECK_RETURNS(-FI_ENOENT, group_ops->get_counter(group->mc.get(), "probes", &heard));
-            CHECK_RETURNS(-FI_EINVAL, group_ops->get_counter(group->mc.get(), nullptr, &heard));
+            std::uint64_t received = 0;
+            CHECK_RETURNS(0, group_ops->get_counter(group->mc.get(), "probes_received", &received));
+            CHECK_RETURNS(-FI_ENOENT, group_ops->get_counter(group->mc.get(), "probes", &received));
+            CHECK_RETURNS(-FI_EINVAL, group_ops->get_counter(group->mc.get(), nullptr, &received));
             CHECK_RETURNS(-FI_EINVAL, group_ops->get_counter(group->mc.get(), "probes_sent", nullptr));
             CHECK(shape.members == all_ranks(me).size() && shape.hosts >= 1 && shape.hosts <= shape.members &&
                   shape.sites >= 1 && shape.sites <= shape.hosts);
@@ -439,7 +439,7 @@ int main(int argc, char** argv) {
     program.add({.name = "several joins of one set", .body = joins_of_one_set});
     program.add({.name = "a member comes late", .body = late_member});
     program.add(
-        {.name = "a late join holds nobody up", .body = late_join_holds_nobody_up, .only_mcastcoll = true});
+        {.name = "a late join delays no member", .body = late_join_delays_no_member, .only_mcastcoll = true});
     program.add({.name = "a member never joins",
                  .body = member_never_joins,
                  .environment = {{"FI_MCASTCOLL_JOIN_TIMEOUT", "2000"}},

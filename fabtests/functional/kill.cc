@@ -56,7 +56,7 @@ void expect_lost(Member& me, const Join& group, unsigned dead) {
 }
 
 // A member that starts an operation after a death may get the error at once; returns NULL then.
-Ticket* post_or_hear(Member& me, const std::function<ssize_t(Ticket*)>& call) {
+Ticket* post_or_fail(Member& me, const std::function<ssize_t(Ticket*)>& call) {
     Ticket& ticket = me.new_ticket();
     ssize_t result = -FI_EAGAIN;
     const bool taken = me.wait_until(kMustEndWithin, [&] {
@@ -70,14 +70,14 @@ Ticket* post_or_hear(Member& me, const std::function<ssize_t(Ticket*)>& call) {
 }
 
 Ticket* broadcast_from(Member& me, const Join& group, Buffer& buffer, unsigned root) {
-    return post_or_hear(me, [&](Ticket* ticket) {
+    return post_or_fail(me, [&](Ticket* ticket) {
         return fi_broadcast(me.ep(), buffer.data(), buffer.size(), nullptr, group.address(), root, FI_UINT8,
                             0, ticket);
     });
 }
 
 Ticket* enter_barrier(Member& me, const Join& group) {
-    return post_or_hear(me, [&](Ticket* ticket) { return fi_barrier(me.ep(), group.address(), ticket); });
+    return post_or_fail(me, [&](Ticket* ticket) { return fi_barrier(me.ep(), group.address(), ticket); });
 }
 
 // Waits until every operation has ended, with an error for those that could not complete, and counts this
@@ -129,7 +129,7 @@ void go_on(Member& me, const Join& group, unsigned dead) {
 // The root dies while its broadcast is under way. If receivers copy from the root's memory and the root is
 // not scheduled, they may receive all data; but the operation after the broadcast cannot complete.
 void root_dies(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     Buffer buffer(64u << 20);
     me.finish(me.barrier(*group));
@@ -148,7 +148,7 @@ void root_dies(Member& me) {
 // cannot complete.
 void receiver_dies(Member& me) {
     const unsigned victim = me.size() - 1;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     Buffer buffer(64u << 20);
     me.finish(me.barrier(*group));
@@ -165,7 +165,7 @@ void receiver_dies(Member& me) {
 // A member in the middle of the order dies before it enters a barrier; the rest have entered.
 void dies_outside_barrier(Member& me) {
     const unsigned victim = me.size() / 2;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (int i = 0; i < 20; ++i) me.finish(me.barrier(*group));
     me.meet();
@@ -180,7 +180,7 @@ void dies_outside_barrier(Member& me) {
 // A member dies at some point in a stream of small operations.
 void dies_in_stream(Member& me) {
     const unsigned victim = 1;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const unsigned last = static_cast<unsigned>(mix(me.options().seed, 5) % 200);
     std::vector<std::byte> buffer(1000);
@@ -223,7 +223,7 @@ void dies_in_stream(Member& me) {
 // A member dies while the group is being joined.
 void dies_in_join(Member& me) {
     const unsigned victim = me.size() - 1;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.meet();
@@ -247,7 +247,7 @@ bool is_stopped(pid_t pid) {
 // under way complete.
 void stopped_is_not_dead(Member& me) {
     const unsigned sleeper = me.size() - 1;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.meet();
@@ -291,7 +291,7 @@ void work_together(Member& me, const Join& group) {
 
 template <unsigned kVictim>
 void restarted(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.meet();
@@ -307,7 +307,7 @@ void restarted(Member& me) {
 // reveals the death.
 void restarted_unnoticed(Member& me) {
     constexpr unsigned kVictim = 2;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.meet();
@@ -328,7 +328,7 @@ void successor(Board& board, const Options& options) {
     Opening opening;
     opening.successor = true;
     Member me(options, board, kVictim, kRestarted, opening);
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     work_together(me, *group);
 }
@@ -336,7 +336,7 @@ void successor(Board& board, const Options& options) {
 // Every member is alive, but one does not enter: with a stall timeout the rest need not wait for ever.
 void stalled(Member& me) {
     const unsigned late = me.size() - 1;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.meet();
@@ -389,6 +389,6 @@ int main(int argc, char** argv) {
     };
     add_restart("a member is started again", restarted<2>, successor<2>, 2);
     add_restart("rank 0 is started again", restarted<0>, successor<0>, 0);
-    add_restart("a member that nobody waits for is started again", restarted_unnoticed, successor<2>, 2);
+    add_restart("a member that no member waits for is started again", restarted_unnoticed, successor<2>, 2);
     return program.run(argc, argv);
 }

@@ -33,12 +33,12 @@ enum Word : std::size_t {
     kSplitBegun,
     kSplitUs,
     kDiedAt,
-    kHeardUs
+    kErrorUs
 };
 
 // Limit for the time until a member's death is known to the others. It only separates late from never: a
 // thousand processes share the cores.
-constexpr std::chrono::seconds kMustBeHeardWithin{120};
+constexpr std::chrono::seconds kErrorWithin{120};
 
 void raise(std::atomic<std::uint64_t>& word, std::uint64_t value) {
     for (std::uint64_t seen = word; seen < value && !word.compare_exchange_weak(seen, value);) {
@@ -76,7 +76,7 @@ std::uint64_t network_count(const std::string& protocol, const std::string& name
 
 class Large {
   public:
-    explicit Large(Member& me) : me_(me), set_(me.everybody()) {
+    explicit Large(Member& me) : me_(me), set_(me.all_members()) {
         count(kPssBefore, pss_kib());
         multicasts_ = network_count("Udp", "OutDatagrams");
         segments_ = network_count("Tcp", "OutSegs");
@@ -165,15 +165,14 @@ class Large {
         Ticket& ticket = me_.new_ticket();
         const ssize_t refused = fi_barrier(me_.ep(), group_->address(), &ticket);
         if (refused != 0) me_.drop(ticket);
-        if (refused == 0 && (!me_.settle(ticket, kMustBeHeardWithin) || ticket.error == 0))
-            fail("a barrier did not end with an error within {} s of a member's death",
-                 kMustBeHeardWithin.count());
-        raise(word(kHeardUs), now_us() - word(kDiedAt));
+        if (refused == 0 && (!me_.settle(ticket, kErrorWithin) || ticket.error == 0))
+            fail("a barrier did not end with an error within {} s of a member's death", kErrorWithin.count());
+        raise(word(kErrorUs), now_us() - word(kDiedAt));
         group_.reset();
         me_.meet(me_.size() - 1);
         if (me_.rank() + 1 == me_.size())
             fmt::print("     {} members: a death was known to all within {:.0f} ms\n", me_.size(),
-                       static_cast<double>(word(kHeardUs)) / 1000);
+                       static_cast<double>(word(kErrorUs)) / 1000);
     }
 
     void leave() {
@@ -187,7 +186,7 @@ class Large {
         raise(word(kSegments), network_count("Tcp", "OutSegs") - segments_);
         group_.reset();
         me_.meet();
-        if (me_.rank() == 0) tell();
+        if (me_.rank() == 0) report_times();
     }
 
   private:
@@ -200,12 +199,12 @@ class Large {
     // All members meet, and the first to continue starts the clock.
     void begin(Word at, const char* stage) {
         me_.meet();
-        std::uint64_t nobody = 0;
-        word(at).compare_exchange_strong(nobody, now_us());
+        std::uint64_t unset = 0;
+        word(at).compare_exchange_strong(unset, now_us());
         me_.stage(stage);
     }
 
-    void tell() {
+    void report_times() {
         fmt::print(
             "     {} members: the join took {:.0f} ms, those of rows and columns {:.0f} ms; a process had {} "
             "KiB before it, {} with the group, {} "

@@ -18,7 +18,7 @@ for place in "${places[@]}"; do
     # Longer tests where most levels are present.
     case $place in auto | 2x2) ;; *) continue ;; esac
     try ./fi_mcc_reduce --places "$place" --members 5 --case 'same bits' --case 'many in flight'
-    try ./fi_mcc_kill --places "$place" --case dies --case 'nobody waits'
+    try ./fi_mcc_kill --places "$place" --case dies --case 'no member waits'
 done
 # The topologies of a segment that uses messages.
 for shape in chain 2-ary 8-ary; do

@@ -17,7 +17,7 @@ constexpr unsigned kMaxOnHost = 1024;  // members of a group that share a host's
 // Every member learns all members from the welcome message and takes part in a barrier, and in one broadcast
 // from the last.
 void form(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     Buffer buffer(5000);
@@ -33,7 +33,7 @@ void sets_of_many(Member& me) {
     fi_collective_attr attr{};
     CHECK_RETURNS(0, fi_query_collective(me.domain(), FI_BARRIER, &attr, 0));
     CHECK(attr.max_members == UINT32_MAX);
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::array<std::byte, 64> address{};
     std::size_t bytes = address.size();
     CHECK_RETURNS(0, fi_getname(&me.ep()->fid, address.data(), &bytes));
@@ -55,7 +55,7 @@ void sets_of_many(Member& me) {
 
 // One member more than can share a host's memory: every member gets the error.
 void too_many_on_a_host(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto hopeless = me.start_join(set.get());
     me.wait_until("the error event of a join that cannot complete", [&] { return hopeless->done; });
     CHECK(hopeless->error == FI_E2BIG);
@@ -64,7 +64,7 @@ void too_many_on_a_host(Member& me) {
 
 // The first member delays every other member's barriers.
 void open_operations(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     auto& words = me.board().words;
     for (unsigned count = kMaxOpen - 1; count <= kMaxOpen + 1; ++count) {

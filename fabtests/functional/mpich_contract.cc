@@ -187,7 +187,7 @@ constexpr std::array kDatatypes = {FI_INT8,   FI_UINT8, FI_INT16,  FI_UINT16, FI
 constexpr std::array kOperators = {FI_SUM, FI_MAX,  FI_MIN,  FI_PROD, FI_BAND,
                                    FI_BOR, FI_BXOR, FI_LAND, FI_LOR,  FI_LXOR};
 
-std::vector<unsigned> everybody(const Member& me) {
+std::vector<unsigned> all_ranks(const Member& me) {
     std::vector<unsigned> ranks;
     for (unsigned i = 0; i < me.size(); ++i) ranks.push_back(i);
     return ranks;
@@ -222,7 +222,7 @@ void check_sum(Member& me, Mpich& mpich, const Communicator& comm, std::size_t c
 
 void calls_in_order(Member& me) {
     Mpich mpich(me);
-    const Communicator world = mpich.create(everybody(me));
+    const Communicator world = mpich.create(all_ranks(me));
     for (std::uint64_t round = 0; round < (me.options().large ? 3000U : 120U); ++round) {
         const std::uint64_t draw = mix(me.options().seed, round);
         const std::size_t bytes = draw % (std::uint64_t{2} << (draw >> 32) % 19);
@@ -236,7 +236,7 @@ void calls_in_order(Member& me) {
 // Every call of MPICH works, or fails on every member with an error known to MPICH.
 void every_datatype(Member& me) {
     Mpich mpich(me);
-    const Communicator world = mpich.create(everybody(me));
+    const Communicator world = mpich.create(all_ranks(me));
     for (const fi_datatype type : kDatatypes) {
         std::array<double, 8> moved{};  // 8 elements of the largest datatype
         CHECK(mpich.broadcast(world, moved.data(), 8, type, 0) || !me.options().is_mcastcoll());
@@ -252,7 +252,7 @@ void every_datatype(Member& me) {
 // turns, and freed in mid-run.
 void communicators(Member& me) {
     Mpich mpich(me);
-    const Communicator world = mpich.create(everybody(me));
+    const Communicator world = mpich.create(all_ranks(me));
     for (unsigned round = 0; round < 6; ++round) {
         std::vector<unsigned> half;
         for (unsigned i = 0; i < me.size(); ++i) {

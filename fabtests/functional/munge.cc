@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 constexpr int kJoinTimeoutMs = 7000, kMungedMs = kJoinTimeoutMs * 3 / 4;
 // Allowance for a busy machine.
 constexpr milliseconds kSlack{8000};
-constexpr uid_t kSomebody = 65534;
+constexpr uid_t kOtherUser = 65534;
 
 void work(Member& me, const Join& group) {
     for (std::size_t root = 0; root < me.size(); root += 1 + me.size() / 4) {
@@ -34,7 +34,7 @@ void work(Member& me, const Join& group) {
 }
 
 void joins(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto first = me.join(set.get());
     work(me, *first);
     // Several joins at once, called in the same order by all members.
@@ -57,7 +57,7 @@ void joins(Member& me) {
 // A member repeats its request until rank 0 has called the join.
 void late_leader(Member& me) {
     if (me.rank() == 0) me.idle(milliseconds(700));
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     work(me, *me.join(set.get()));
     me.meet();
 }
@@ -79,7 +79,7 @@ void keyed_by_application(Member& me) {
 
 // A join of all members, which must fail: with this error, and in time.
 void fail_to_join(Member& me, int error, milliseconds limit) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto begin = Clock::now();
     const auto group = me.start_join(set.get());
     if (!me.wait_until(limit + kSlack, [&] { return group->done; })) fail("the join has no end");
@@ -100,14 +100,14 @@ void other_than_others(Member& me, unsigned who, const std::string& key_file, in
 }
 
 void two_users(Member& me) {
-    if (me.rank() % 2 == 1) CHECK(seteuid(kSomebody) == 0);
+    if (me.rank() % 2 == 1) CHECK(seteuid(kOtherUser) == 0);
     fail_to_join(me, FI_ETIMEDOUT, milliseconds(kJoinTimeoutMs));
     CHECK(seteuid(0) == 0);
 }
 
 // The group is closed while the secret is requested.
 void given_up(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     if (me.rank() != 0) {
         const auto group = me.start_join(set.get());
         me.idle(milliseconds(100));
@@ -121,8 +121,8 @@ void given_up(Member& me) {
 
 int main(int argc, char** argv) {
     Program program("fi_mcc_munge", "Groups whose secret MUNGE carries");
-    const Munged munged, silent(munged.folder()), stranger;
-    if (!munged.why_not().empty() || !silent.why_not().empty() || !stranger.why_not().empty()) {
+    const Munged munged, silent(munged.folder()), foreign;
+    if (!munged.why_not().empty() || !silent.why_not().empty() || !foreign.why_not().empty()) {
         fmt::print("skip: {}\n", munged.why_not());
         return kExitSkipped;
     }
@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
                      .only_mcastcoll = true});
     };
     const std::string nowhere = "munge:/nowhere/munge.socket", still = "munge:" + silent.socket(),
-                      strange = "munge:" + stranger.socket();
+                      strange = "munge:" + foreign.socket();
     const auto other = [&](unsigned who, const std::string& key_file, int error, int limit_ms) {
         return [=](Member& me) { other_than_others(me, who, key_file, error, limit_ms); };
     };

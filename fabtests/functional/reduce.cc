@@ -42,7 +42,7 @@ void perform(Member& me, const Join& group, const Job& job) {
 }
 
 void every_operator(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     std::uint64_t seed = me.options().seed;
     for (const Datatype& type : datatypes()) {
@@ -67,7 +67,7 @@ constexpr std::array<std::size_t, 14> kCounts = {0,    1,    2,    3,    7,     
                                                  1000, 1399, 4096, 8193, 20000, 100000, 100003};
 
 void allreduces(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const std::size_t count : kCounts) {
         for (const bool in_place : {false, true}) {
@@ -85,7 +85,7 @@ void allreduces(Member& me) {
 }
 
 void reduces(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const std::size_t count : kCounts) {
         for (unsigned root = 0; root < me.size(); ++root) {
@@ -104,7 +104,7 @@ void reduces(Member& me) {
 }
 
 void megabytes(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const std::size_t count : {std::size_t{1} << 20, (std::size_t{1} << 20) + 1}) {
         Job job{.type = FI_INT32, .count = count, .seed = mix(me.options().seed, count)};
@@ -119,7 +119,7 @@ void megabytes(Member& me) {
 }
 
 void allgathers(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const std::size_t count : kCounts) {
         for (const bool in_place : {false, true}) {
@@ -138,12 +138,12 @@ void allgathers(Member& me) {
 // Up to `window` operations under way, finished in random order.
 void run_mixed(Member& me, std::size_t operations, std::size_t window, bool several_groups) {
     if (quick()) operations /= 3;
-    if (const std::uint64_t asked = me.options().operations; asked != 0) operations = asked;
+    if (const std::uint64_t given = me.options().operations; given != 0) operations = given;
     struct Open {
         std::unique_ptr<Exercise> exercise;
         Ticket* ticket;
     };
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::vector<std::unique_ptr<Join>> groups;
     for (int i = 0; i < (several_groups ? 3 : 1); ++i) groups.push_back(me.join(set.get()));
     std::vector<Open> open;
@@ -197,7 +197,7 @@ struct Digests {
 };
 
 void same_bits(Member& me, const Digests& digests) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::size_t word = 0;
     for (int round = 0; round < (quick() ? 2 : 3); ++round) {
         const auto group = me.join(set.get());

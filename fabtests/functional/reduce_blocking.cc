@@ -91,7 +91,7 @@ void closing_meanwhile(Member& me, const Join& group, const Extension& extension
 }  // namespace
 
 void blocking(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     Meanwhile meanwhile{me, 0, {}};
@@ -119,7 +119,7 @@ void blocking_mixed(Member& me) {
         std::unique_ptr<Exercise> exercise;
         Ticket* ticket;
     };
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     Meanwhile meanwhile{me, 0, {}};
@@ -154,7 +154,7 @@ void blocking_mixed(Member& me) {
 void blocking_in_threads(Member& me) {
     constexpr std::size_t kThreads = 3;
     constexpr std::uint64_t kRounds = 150;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::vector<std::unique_ptr<Join>> groups;
     for (std::size_t i = 0; i <= kThreads; ++i) groups.push_back(me.join(set.get()));
     std::atomic<std::size_t> ended = 0;
@@ -214,7 +214,7 @@ void blocking_alone(Member& me) {
 // A refused call has no effect: every member continues with the next operation, however many of its calls
 // were refused.
 void blocking_refusals(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     std::vector<std::uint32_t> input(64), result(64 * me.size());
@@ -283,7 +283,7 @@ void blocking_refusals(Member& me) {
 }
 
 void blocking_too_early(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     me.meet();
     if (me.rank() == 0) me.meet();  // the others cannot have joined yet
     const auto group = me.start_join(set.get());
@@ -300,7 +300,7 @@ void blocking_too_early(Member& me) {
 }
 
 void blocking_too_many(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     auto& posted = me.board().words[0];
@@ -331,7 +331,7 @@ void blocking_too_many(Member& me) {
 
 // All blocked calls end with an error, also on members with the correct length.
 void blocking_lengths_disagree(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     perform(me, extension, {.type = FI_INT64, .count = 10}, nullptr);
@@ -349,7 +349,7 @@ void blocking_lengths_disagree(Member& me) {
 
 void blocking_member_dies(Member& me) {
     constexpr unsigned kVictim = 1;
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     Meanwhile meanwhile{me, 0, {}};
@@ -373,7 +373,7 @@ void blocking_member_dies(Member& me) {
 }
 
 void blocking_stalled(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const Extension extension(*group);
     perform(me, extension, {.type = FI_INT64, .count = 10}, nullptr);

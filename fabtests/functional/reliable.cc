@@ -9,7 +9,7 @@
 
 #include "functional/datagram_node.h"
 #include "functional/forge_spoofed.h"
-#include "functional/reliable_strangers.h"
+#include "functional/reliable_foreign.h"
 #include "support/process.h"
 
 namespace {
@@ -99,7 +99,7 @@ void wait_for(Member& me, const char* what, const std::function<bool()>& holds) 
     const auto deadline = Clock::now() + kTimeout;
     while (!holds()) {
         if (Clock::now() > deadline) fail("{} took too long", what);
-        if (me.board().abandoned) fail("somebody else has failed");
+        if (me.board().abandoned) fail("another member has failed");
     }
 }
 
@@ -184,7 +184,7 @@ void publisher(Member& me, std::uint64_t count) {
         const ssize_t read = fi_cq_sread(node.cq.get(), &entry, 1, nullptr, kNapMs);
         CHECK(rc == 0 ? read == 1 : rc == -FI_EAGAIN && (read == -FI_EAGAIN || read == -FI_EINTR));
         if (rc == 0) me.board().words[kSent] = ++sent;
-        if (me.board().abandoned) fail("somebody else has failed");
+        if (me.board().abandoned) fail("another member has failed");
     }
     me.board().words[kAllSent] = 1;
     // Closing waits for the receivers.
@@ -237,7 +237,7 @@ void publish_and_subscribe(Member& me) {
 constexpr std::size_t kMaxGrowth = std::size_t{64} << 20;
 
 // Member 0 publishes for a while undisturbed and in each phase of an attack; the others check every byte.
-void among_strangers(Member& me) {
+void beside_foreign(Member& me) {
     const std::chrono::milliseconds each(quick() ? 500 : 1500);
     Wish wish = kReliable;
     wish.op_flags = FI_MULTICAST;
@@ -257,7 +257,7 @@ void among_strangers(Member& me) {
             if (publish(node, fi_mc_addr(mc.get()), 0, sent)) ++sent;
             fi_cq_tagged_entry entry{};
             fi_cq_read(node.cq.get(), &entry, 1);
-            if (me.board().abandoned) fail("somebody else has failed");
+            if (me.board().abandoned) fail("another member has failed");
         }
         const std::chrono::duration<double> took = Clock::now() - begin;
         fmt::print("     phase {}: {:.0f} messages a second, {} packets thrown\n", phase,
@@ -317,7 +317,7 @@ void refusals(Member& me) {
     // A member that leaves and joins again starts a new sequence.
     Reader reader(peer);
     for (std::uint64_t round = 0; round < 3; ++round) {
-        auto heard = peer.join(group(2));
+        auto membership = peer.join(group(2));
         const auto send = [&] {
             const auto message = make(0, round);
             const iovec piece{const_cast<std::byte*>(message.data()), message.size()};
@@ -342,8 +342,8 @@ int main(int argc, char** argv) {
     const std::map<std::string, std::string> lossy{{"FI_MCASTCOLL_FAULT", "loss=5"},
                                                    {"FI_MCASTCOLL_PEER_TIMEOUT", "60000"}};
     // The stalled and the killed member are waited for as long as this; no other member may be so late.
-    std::map<std::string, std::string> patient = lossy;
-    patient["FI_MCASTCOLL_PEER_TIMEOUT"] = "8000";
+    std::map<std::string, std::string> long_timeout = lossy;
+    long_timeout["FI_MCASTCOLL_PEER_TIMEOUT"] = "8000";
     program.add({.name = "offers and refusals", .body = refusals, .members = 2});
     program.add({.name = "one queue for sends and receives", .body = one_queue_for_both, .members = 2});
     program.add({.name = "all to all", .body = all_to_all, .environment = lossy});
@@ -352,12 +352,12 @@ int main(int argc, char** argv) {
                  .members = 6,
                  .timeout_s = 180,
                  .victims = {2},
-                 .environment = patient});
+                 .environment = long_timeout});
     const SecretFile secret;
     std::map<std::string, std::string> proven{{"FI_MCASTCOLL_PEER_TIMEOUT", "60000"},
                                               {"FI_MCASTCOLL_KEY_FILE", secret.path()}};
-    program.add({.name = "strangers in a group with a key",
-                 .body = among_strangers,
+    program.add({.name = "foreign packets in a group with a key",
+                 .body = beside_foreign,
                  .members = 3,
                  .environment = proven,
                  .only_mcastcoll = true,
@@ -373,7 +373,7 @@ int main(int argc, char** argv) {
                  .members = 9,
                  .timeout_s = 110,
                  .victims = {2},
-                 .environment = patient,
+                 .environment = long_timeout,
                  .only_large = true});
     return program.run(argc, argv);
 }

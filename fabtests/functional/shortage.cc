@@ -57,7 +57,7 @@ rlim_t next_descriptor() {
 }
 
 void work(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (unsigned root = 0; root < me.size(); ++root) {
         Buffer buffer(root == 0 ? 100'000 : 1000);
@@ -73,7 +73,7 @@ void work(Member& me) {
 }
 
 void outlive(Member& me, const Sweep& sweep, rlim_t spare) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     if (sweep.late) limit_descriptors(next_descriptor() + spare);
@@ -163,10 +163,10 @@ int main(int argc, char** argv) {
     setenv("FI_MCASTCOLL_JOIN_TIMEOUT", "2000", 0);
     setenv("FI_MCASTCOLL_LINGER", "100", 0);
     if (!options.inner.empty()) setenv("FI_MCASTCOLL_INNER", options.inner.c_str(), 1);
-    std::vector<Sweep> sweeps{{"few for everybody", kMembers},
+    std::vector<Sweep> sweeps{{"few for all members", kMembers},
                               {"few for rank 0", 0},
                               {"few for the last", kMembers - 1},
-                              {"few for everybody, and one dies", kMembers, true},
+                              {"few for all members, and one dies", kMembers, true},
                               {"few more when one dies", kMembers, true, true}};
     std::erase_if(sweeps, [&](const Sweep& sweep) {
         return !only.empty() && std::string(sweep.name).find(only.front()) == std::string::npos;

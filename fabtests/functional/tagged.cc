@@ -52,7 +52,7 @@ void exchange_reversed(Member& me, std::size_t count, std::size_t bytes) {
 }
 
 void reversed(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     for (const auto& [count, bytes] :
          {std::pair<std::size_t, std::size_t>{100, 8}, {100, 128}, {100, 1000}, {2, 20'000}, {4, 300'000}}) {
@@ -65,7 +65,7 @@ void reversed(Member& me) {
 // A member waits for a collective after it has sent a message that is not received before the collective's
 // end.
 void before_a_collective(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const unsigned next = (me.rank() + 1) % me.size(), before = (me.rank() + me.size() - 1) % me.size();
     for (std::uint64_t tag = 0; tag < 10; ++tag) {

@@ -99,9 +99,9 @@ class Worker {
 
 // --operations counts the operations of all threads together.
 void many_threads(Member& me) {
-    const std::uint64_t asked = me.options().operations;
-    const std::uint64_t operations = asked != 0 ? asked : me.options().large ? 100'000 : 320;
-    const auto set = me.everybody();
+    const std::uint64_t given = me.options().operations;
+    const std::uint64_t operations = given != 0 ? given : me.options().large ? 100'000 : 320;
+    const auto set = me.all_members();
     std::vector<std::unique_ptr<Join>> groups;
     for (std::size_t i = 0; i < kThreads; ++i) groups.push_back(me.join(set.get()));
     me.meet();  // otherwise completions would arrive that no thread expects
@@ -120,7 +120,7 @@ void many_threads(Member& me) {
 // One thread sleeps in fi_cq_sread() while another posts and makes no further call: the sleeping thread must
 // wake for the completion.
 void a_thread_that_reads(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     constexpr std::uint64_t kRounds = 30;
     std::atomic<std::uint64_t> read = 0;
@@ -167,7 +167,7 @@ void a_thread_that_reads(Member& me) {
 // The same, but the posting thread also blocks on the queue before it posts, and then makes progress without
 // reading the queue: after the end of this thread's sleep the second thread must still count as sleeping.
 void two_threads_that_sleep(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     constexpr std::uint64_t kRounds = 200;
     std::atomic<bool> stop = false;
@@ -223,7 +223,7 @@ void two_threads_that_sleep(Member& me) {
 void threads_with_sets(Member& me) {
     constexpr std::size_t kJoiners = 4;
     constexpr std::uint64_t kTurns = 12;
-    const auto shared = me.everybody();
+    const auto shared = me.all_members();
     std::exception_ptr problem;
     std::mutex first;
     std::atomic<bool> stop = false;
@@ -290,7 +290,7 @@ void by_itself(Member& me) {
     constexpr std::size_t kDone = 0;  // word: operations that the remaining member has completed
     CHECK(me.info().domain_attr->data_progress == FI_PROGRESS_AUTO);
     CHECK(me.info().domain_attr->control_progress == FI_PROGRESS_AUTO);
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     std::uint64_t done = 0;
     // Waits without a call until the remaining member is done, which has a time limit of its own.
     const auto compute = [&] {
@@ -343,6 +343,6 @@ int main(int argc, char** argv) {
     add("two threads that sleep", two_threads_that_sleep, waits);
     add("threads with sets", threads_with_sets, safe);
     add("progress by itself", by_itself, automatic);
-    add("progress is manual unless asked for", by_hand, {});
+    add("progress is manual unless requested", by_hand, {});
     return program.run(argc, argv);
 }

@@ -92,7 +92,7 @@ unsigned sread_until_done(Member& me, Ticket& ticket) {
 
 template <typename Wait>
 void wait_for_collectives(Member& me, Wait wait) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     const std::size_t large = me.options().is_mcastcoll() ? 3'000'000 : 1024 * me.size();
     for (unsigned late = 0; late < me.size(); ++late) {
@@ -133,7 +133,7 @@ void by_sread(Member& me) {
 
 // A queue without pending completions: fi_cq_sread keeps its timeout, and fi_trywait allows sleeping.
 void nothing_to_come(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     const auto group = me.join(set.get());
     me.finish(me.barrier(*group));
     me.idle(milliseconds(100));
@@ -184,8 +184,8 @@ void what_there_is(Member& me) {
     fi_cq_tagged_entry entry{};
     CHECK_RETURNS(-FI_ENOSYS, fi_cq_sread(me.cq(), &entry, 1, nullptr, kLongSleepMs));
     std::uint32_t event = 0;
-    fi_eq_entry told{};
-    CHECK_RETURNS(-FI_ENOSYS, fi_eq_sread(me.eq(), &event, &told, sizeof told, kLongSleepMs, 0));
+    fi_eq_entry eq_entry{};
+    CHECK_RETURNS(-FI_ENOSYS, fi_eq_sread(me.eq(), &event, &eq_entry, sizeof eq_entry, kLongSleepMs, 0));
     int descriptor = -1;
     CHECK(fi_control(&me.cq()->fid, FI_GETWAIT, &descriptor) < 0);
     CHECK(fi_control(&me.eq()->fid, FI_GETWAIT, &descriptor) < 0);
@@ -200,7 +200,7 @@ void what_there_is(Member& me) {
 }
 
 void join_by_sread(Member& me) {
-    const auto set = me.everybody();
+    const auto set = me.all_members();
     me.meet();
     const auto begin = Clock::now();
     const auto busy_before = processor_time();

@@ -23,8 +23,8 @@ inline Bytes bytes_of(const std::uint8_t* data, std::size_t size) {
     return std::as_bytes(std::span(data, size));
 }
 
-inline std::vector<std::byte> take_bytes(Input& in, std::size_t most) {
-    return in.bytes(most);
+inline std::vector<std::byte> take_bytes(Input& in, std::size_t max) {
+    return in.bytes(max);
 }
 
 // Mostly small numbers, now and then any.
@@ -35,7 +35,7 @@ inline std::uint64_t take_number(Input& in) {
 
 // A packet of this group as a member may send it, with arbitrary contents.
 inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, std::uint32_t members,
-                                          std::size_t most) {
+                                          std::size_t max) {
     wire::Header header{.kind = static_cast<wire::Kind>(in.between<unsigned>(1, 51)),
                         .key = key,
                         .epoch = epoch,
@@ -43,7 +43,7 @@ inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, 
                         .operation = operation_of(take_number(in)),
                         .fragment = fragment_of(static_cast<std::uint32_t>(take_number(in)))};
     header.total = take_number(in);
-    const auto payload = take_bytes(in, most);
+    const auto payload = take_bytes(in, max);
     header.payload_bytes = static_cast<std::uint32_t>(payload.size());
     wire::HeaderBytes head;
     wire::encode(header, payload, head);
@@ -61,7 +61,7 @@ inline void combine_words(void* out, const void* one, const void* other, std::si
 
 // A member's call, with exactly the necessary memory, so that sanitizers detect accesses beyond it.
 struct Call {
-    Collective asked;
+    Collective request;
     std::vector<std::byte> buffer, input;
 
     // The bytes of a reduction are a multiple of the element size.
@@ -79,15 +79,15 @@ struct Call {
         if ((kind == Kind::reduce || kind == Kind::gather) && !is_root) result = 0;
         buffer.resize(result);
         input.resize(own);
-        asked = {.kind = kind,
-                 .root = rank_of(root),
-                 .buffer = buffer.data(),
-                 .bytes = bytes,
-                 .input = input.data(),
-                 .combiner = {combine_words, 8}};
+        request = {.kind = kind,
+                   .root = rank_of(root),
+                   .buffer = buffer.data(),
+                   .bytes = bytes,
+                   .input = input.data(),
+                   .combiner = {combine_words, 8}};
         const bool same =
             kind == Kind::allreduce || kind == Kind::alltoall || (kind == Kind::reduce && is_root);
-        if (in_place && same) asked.input = asked.buffer;
+        if (in_place && same) request.input = request.buffer;
     }
 };
 

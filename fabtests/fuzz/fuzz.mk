@@ -9,7 +9,7 @@ fuzz_programs = \
 	%reldir%/fuzz_levels \
 	%reldir%/fuzz_group \
 	%reldir%/fuzz_host \
-	%reldir%/fuzz_feed \
+	%reldir%/fuzz_reliable \
 	%reldir%/fuzz_session \
 	%reldir%/fuzz_gateway \
 	%reldir%/fuzz_texts \
@@ -63,9 +63,9 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 %canon_reldir%_fuzz_host_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_host_LDADD = $(fuzz_host)
 
-%canon_reldir%_fuzz_feed_SOURCES = %reldir%/fuzz_feed.cc $(fuzz_sources)
-%canon_reldir%_fuzz_feed_LDFLAGS = $(link_fuzzer)
-%canon_reldir%_fuzz_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la prov/mcastcoll/wire/libmccwire.la
+%canon_reldir%_fuzz_reliable_SOURCES = %reldir%/fuzz_reliable.cc $(fuzz_sources)
+%canon_reldir%_fuzz_reliable_LDFLAGS = $(link_fuzzer)
+%canon_reldir%_fuzz_reliable_LDADD = prov/mcastcoll/reliable/libmccreliable.la prov/mcastcoll/wire/libmccwire.la
 
 %canon_reldir%_fuzz_session_SOURCES = %reldir%/fuzz_session.cc $(fuzz_sources)
 %canon_reldir%_fuzz_session_LDFLAGS = $(link_fuzzer)
@@ -105,21 +105,21 @@ EXTRA_DIST += \
 	%reldir%/corpus/engine/176cefe9cd4b66c70bc1307401432979e23ac4d3 \
 	%reldir%/corpus/engine/7c4d33785daa5c2370201ffa236b427aa37c9996 \
 	%reldir%/corpus/engine/d3cc706944c3d4a1c6f81804f0ab786968bd70cf \
-	%reldir%/corpus/feed/1c436a5249cb2853b1a86bbc405bd329a37021fc \
-	%reldir%/corpus/feed/3ae1863595306e1660a1f8cc41cdfed0231a2e63 \
-	%reldir%/corpus/feed/702c120f348b9954e9df669ce4a7106205d5737c \
-	%reldir%/corpus/feed/9053cf57f291bb9f135af859f59802d31fcb1824 \
-	%reldir%/corpus/feed/99d937b5c9bc8269f377cd59ce1c01b9c96d58cb \
-	%reldir%/corpus/feed/c4df709595757e1b3c66ed7a519a8d2d54084f42 \
-	%reldir%/corpus/feed/f1e5d2336a48a6c82f00044b5c580e4bd43c858d \
-	%reldir%/corpus/feed/f33251dd866e94eda471e72ab1305d2c33088f1c \
+	%reldir%/corpus/reliable/1c436a5249cb2853b1a86bbc405bd329a37021fc \
+	%reldir%/corpus/reliable/3ae1863595306e1660a1f8cc41cdfed0231a2e63 \
+	%reldir%/corpus/reliable/702c120f348b9954e9df669ce4a7106205d5737c \
+	%reldir%/corpus/reliable/9053cf57f291bb9f135af859f59802d31fcb1824 \
+	%reldir%/corpus/reliable/99d937b5c9bc8269f377cd59ce1c01b9c96d58cb \
+	%reldir%/corpus/reliable/c4df709595757e1b3c66ed7a519a8d2d54084f42 \
+	%reldir%/corpus/reliable/f1e5d2336a48a6c82f00044b5c580e4bd43c858d \
+	%reldir%/corpus/reliable/f33251dd866e94eda471e72ab1305d2c33088f1c \
 	%reldir%/corpus/group/deep-1 \
 	%reldir%/corpus/group/deep-2 \
 	%reldir%/corpus/group/deep-3 \
 	%reldir%/corpus/group/deep-4 \
 	%reldir%/corpus/group/deep-5 \
 	%reldir%/corpus/group/deep-6 \
-	%reldir%/corpus/group/fail-names-nobody \
+	%reldir%/corpus/group/fail-names-no-member \
 	%reldir%/corpus/host/deep-1 \
 	%reldir%/corpus/host/deep-2 \
 	%reldir%/corpus/host/deep-3 \

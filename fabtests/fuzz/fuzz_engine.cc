@@ -38,15 +38,15 @@ struct Application {
     void post(fuzz::Input& in) {
         constexpr std::size_t kLengths[] = {0, 1, 64, 513, 4096, 20'000};
         auto& buffer = buffers.emplace_back(in.one_of(kLengths));
-        Collective asked{.kind = static_cast<CollectiveKind>(in.between<unsigned>(0, 3)),
-                         .root = rank_of(in.between<std::uint32_t>(0, engine.config().members - 1)),
-                         .buffer = buffer.data(),
-                         .bytes = buffer.size(),
-                         .combiner = {combine, 1}};
-        if (asked.kind == CollectiveKind::barrier) asked.bytes = 0;
-        if (asked.kind != CollectiveKind::broadcast) asked.root = rank_of(0), asked.hold = in.flag();
-        if (asked.kind == CollectiveKind::reduce) asked.hold = false;
-        const auto number = engine.submit(asked, now);
+        Collective request{.kind = static_cast<CollectiveKind>(in.between<unsigned>(0, 3)),
+                           .root = rank_of(in.between<std::uint32_t>(0, engine.config().members - 1)),
+                           .buffer = buffer.data(),
+                           .bytes = buffer.size(),
+                           .combiner = {combine, 1}};
+        if (request.kind == CollectiveKind::barrier) request.bytes = 0;
+        if (request.kind != CollectiveKind::broadcast) request.root = rank_of(0), request.hold = in.flag();
+        if (request.kind == CollectiveKind::reduce) request.hold = false;
+        const auto number = engine.submit(request, now);
         if (number.ok()) ended.resize(number_of(number.value()) + 1);
     }
 
@@ -92,8 +92,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         } else if (what == 12) {
             member.engine.close(member.now);
         } else {
-            const auto most = in.flag() ? Nanoseconds::from_ms(100) : Nanoseconds::from_us(300);
-            member.now = member.now + Nanoseconds{in.between<std::int64_t>(0, most.value)};
+            const auto max = in.flag() ? Nanoseconds::from_ms(100) : Nanoseconds::from_us(300);
+            member.now = member.now + Nanoseconds{in.between<std::int64_t>(0, max.value)};
             if (member.engine.next_deadline() <= member.now) member.engine.on_timeout(member.now);
         }
         member.drain();

@@ -76,7 +76,7 @@ void send_all(int socket, Bytes bytes) {
 }
 
 // A peer without the key is never accepted, whatever its hello.
-void as_stranger(fuzz::Input& in) {
+void as_foreign_host(fuzz::Input& in) {
     static const TlsContext rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"}),
         lyon(wire::Key{std::byte{2}}, "lyon", {"rennes"});
     Pair pair;
@@ -99,7 +99,7 @@ void as_stranger(fuzz::Input& in) {
         (void)accepting.flush();
         send_all(pair.far.get(), in.bytes(200));
     }
-    fuzz::check(!accepting.is_ready() && accepting.peer().empty(), "no stranger gets in");
+    fuzz::check(!accepting.is_ready() && accepting.peer().empty(), "no foreign host gets in");
 }
 
 class Liar {
@@ -116,9 +116,9 @@ class Liar {
                              .window = 4096,
                              .from = "rennes",
                              .to = "lyon"};
-        const bool greets = in.flag();
+        const bool sends_hello = in.flag();
         link_.emplace(owner_, shared(), session_, std::move(pair_.near), hello, std::move(tls));
-        if (greets) link_->welcome({3, in.between(0U, 1U), 4096});
+        if (sends_hello) link_->welcome({3, in.between(0U, 1U), 4096});
     }
     ~Liar() {
         if (!owner_.closed) link_->close("over");
@@ -195,7 +195,7 @@ class Liar {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     fuzz::Input in(data, size);
     if (in.between(0U, 7U) == 0)
-        as_stranger(in);
+        as_foreign_host(in);
     else
         Liar(in).run();
     return 0;

@@ -45,8 +45,8 @@ class World final {
         const Nanoseconds end = now + Nanoseconds::from_ms(3000);
         for (unsigned turns = 0; turns < 1500 && now < end; ++turns) {
             if (in.remaining_bytes() > 0 && in.any<std::uint8_t>() % 4 == 0) lie();
-            const std::size_t most = mail.size();
-            for (std::size_t i = 0; i < most; ++i) {
+            const std::size_t max = mail.size();
+            for (std::size_t i = 0; i < max; ++i) {
                 const Letter letter = std::move(mail.front());
                 mail.pop_front();
                 processes[letter.to]->deliver(letter);
@@ -66,7 +66,7 @@ class World final {
 
     // The input determines what the malicious member sends.
     void send(Letter letter) {
-        fuzz::check(letter.to < members, "nobody speaks to who is no member");
+        fuzz::check(letter.to < members, "members send to members only");
         if (letter.from == liar && in.remaining_bytes() > 0) {
             if (sent.size() < 64) sent.push_back(letter);
             const auto what = in.between(0U, 15U);
@@ -81,10 +81,10 @@ class World final {
     const std::uint32_t members, liar;
     const Shape shape;
     const unsigned repair, root_sync, redundancy, selection;
-    struct Asked {
+    struct ScriptStep {
         unsigned kind, root, length;
     };
-    std::vector<Asked> script;
+    std::vector<ScriptStep> script;
     group::MemberList addresses;
     Nanoseconds now = Nanoseconds::from_ms(1);
     GroupKey key{7};
@@ -281,7 +281,7 @@ group::JoinParameters Process::parameters() const {
             .policy = policy,
             .selection = rows[world_.selection],
             .means = {.message_bytes = group::kMessageBytes,
-                      .most_open = kMaxOpen,
+                      .max_open = kMaxOpen,
                       .memory = {},
                       .stall_timeout = Nanoseconds::from_ms(500)}};
 }
@@ -321,13 +321,13 @@ void Process::turn() {
         fuzz::check(++turns < 1000, "a group comes to rest");
         core_.pump(world_.now);
         while (join_over_ && !failed_ && !closed_ && core_.joined() && ended_.size() < kOperations) {
-            const World::Asked& asked = world_.script[ended_.size()];
+            const World::ScriptStep& step = world_.script[ended_.size()];
             constexpr std::size_t kLengths[] = {0, 8, 100, 600, 3000, 9000};
             fuzz::Call& call = calls_.emplace_back();
-            call.lay_out(static_cast<CollectiveKind>(asked.kind), asked.root, kLengths[asked.length], rank_,
+            call.lay_out(static_cast<CollectiveKind>(step.kind), step.root, kLengths[step.length], rank_,
                          world_.members, false);
             levels::Request request;
-            static_cast<Collective&>(request) = call.asked;
+            static_cast<Collective&>(request) = call.request;
             request.cookie = ended_.size();
             ended_.push_back(false);
             int refused = 0;
@@ -347,8 +347,8 @@ wire::Hello Process::own_hello() const {
     hello.rank = rank_of(rank_);
     hello.members = world_.members;
     hello.address_family = 4;
-    hello.datagram_bytes = group::kLeastDatagram;
-    hello.window = group::kLeastWindow;
+    hello.datagram_bytes = group::kMinDatagram;
+    hello.window = group::kMinWindow;
     hello.room = 1;
     hello.peer.private_address = hello.peer.watch_point = address_of(rank_);
     topology::Place place;
@@ -362,7 +362,7 @@ wire::Hello Process::own_hello() const {
 Result<Outbox::Peer> Process::peer(const ByteString& address) {
     for (std::uint32_t rank = 0; rank < world_.members; ++rank)
         if (address == address_of(rank)) return Outbox::Peer{rank};
-    return Error{EADDRNOTAVAIL, "nobody's address"};
+    return Error{EADDRNOTAVAIL, "an unused address"};
 }
 
 Result<group::SharedBytes> Process::find_table(const group::HostMemoryName& name) {

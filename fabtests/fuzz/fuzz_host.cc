@@ -149,7 +149,7 @@ void lay_out(Posted& posted, fuzz::Input& in, std::uint32_t self, std::uint32_t 
     const auto kind = static_cast<Kind>(in.between<unsigned>(0, kCollectiveKinds - 1));
     const auto root = in.between<std::uint32_t>(0, members - 1);
     posted.call.lay_out(kind, root, in.one_of(kLengths), self, members, in.flag());
-    posted.operation = operation_of(posted.call.asked);
+    posted.operation = operation_of(posted.call.request);
 }
 
 void look_at(std::deque<Posted>& posted) {

@@ -60,7 +60,7 @@ class Member final : private Owner {
         site_.start(now_);
     }
 
-    void hear() {
+    void receive() {
         constexpr wire::Kind kKinds[] = {wire::Kind::piece, wire::Kind::piece, wire::Kind::block,
                                          wire::Kind::block, wire::Kind::grant, wire::Kind::block_grant};
         wire::Header header{.kind = in_.one_of(kKinds),
@@ -103,7 +103,7 @@ class Member final : private Owner {
                      in_.between(0U, placement_.members() - 1), in_.one_of(kLengths), placement_.self(),
                      placement_.members(), in_.flag());
         Request request;
-        static_cast<Collective&>(request) = call.asked;
+        static_cast<Collective&>(request) = call.request;
         request.cookie = ended_.size();
         ended_.push_back(false);
         submitting_ = true;
@@ -111,7 +111,7 @@ class Member final : private Owner {
             ended_.pop_back();
             calls_.pop_back();
         } else {
-            last_bytes_ = static_cast<std::uint32_t>(call.asked.bytes);
+            last_bytes_ = static_cast<std::uint32_t>(call.request.bytes);
             ++open_;
         }
         submitting_ = false;
@@ -145,7 +145,7 @@ class Member final : private Owner {
     static ExchangeConfig exchange_config(const Placement& placement) {
         ExchangeConfig config{config_of(placement)};
         config.memory_bytes = 8192;
-        config.most_window_bytes = 2048;
+        config.max_window_bytes = 2048;
         return config;
     }
     void on_complete(std::uint64_t cookie, int, Nanoseconds) override {
@@ -203,7 +203,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 break;
             default:
                 if (what < 20)
-                    member.hear();
+                    member.receive();
                 else
                     member.post();
         }

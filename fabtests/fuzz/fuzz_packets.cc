@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::size_t members = data[0] % 16 + 1;
     const auto table = wire::unpack(raw.subspan(1), members);
     if (!table) return 0;
-    fuzz::check(table->peers.size() == members, "a table has as many members as were asked for");
+    fuzz::check(table->peers.size() == members, "a table has as many members as were requested");
     const auto packed = wire::pack(table->peers, table->range_of, table->sequences);
     const auto again = wire::unpack(packed, members);
     fuzz::check(again && again->peers == table->peers && again->range_of == table->range_of &&

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                         read.stall_timeout_s >= 0,
                     "times");
     } else {
-        fuzz::check(!settings.error().message.empty(), "who is refused hears why");
+        fuzz::check(!settings.error().message.empty(), "an error states the reason");
     }
     ::unsetenv(name.c_str());
     return 0;

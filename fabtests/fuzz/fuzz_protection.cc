@@ -72,7 +72,7 @@ void packets(fuzz::Input& in) {
     const auto security = in.flag() ? wire::Security::authenticate : wire::Security::encrypt;
     const auto mac = in.flag() ? wire::MacKind::umac64 : wire::MacKind::gmac;
     wire::Protection sender(security, mac, kKey), receiver(security, mac, kKey),
-        stranger(security, mac, kOther);
+        foreign(security, mac, kOther);
     const Sealed first = seal(in, sender), second = seal(in, sender);
     const ByteString wrong = changed(in, first.packet, second.packet);
     const Rank other = in.flag() ? kNoRank : rank_of(in.between(0U, 3U));
@@ -81,7 +81,7 @@ void packets(fuzz::Input& in) {
             (wrong == first.packet && to == first.to) || (wrong == second.packet && to == second.to);
         if (!is_right) fuzz::check(!unseal(receiver, wrong, to), "what was changed is not taken");
     }
-    fuzz::check(!unseal(stranger, first.packet, first.to), "what has another key is not taken");
+    fuzz::check(!unseal(foreign, first.packet, first.to), "what has another key is not taken");
     if (other != first.to)
         fuzz::check(!unseal(receiver, first.packet, other), "what is another's is not taken");
     const auto taken = unseal(receiver, first.packet, first.to);

@@ -1,5 +1,5 @@
-// The messages that carry a secret to a group's members, from strangers with recorded genuine messages and
-// with credentials of their own. No reply is believed from a sender without the secret.
+// The messages that carry a secret to a group's members, from foreign hosts with recorded genuine messages
+// and with credentials of their own. No reply is believed from a sender without the secret.
 #include "fuzz.h"
 #include "group/secret_exchange.h"
 
@@ -55,7 +55,7 @@ Message reply_to(fuzz::Input& in, const wire::KeyRequest& request) {
     const wire::KeyReply reply{request.id, request.rank, request.nonce + in.between(0U, 1U), credential};
     wire::ByteString bytes =
         wire::prove(wire::encode(reply), wire::JoinKey(wire::derive(known, "key reply")));
-    // A forged reply is authenticated by the forger's secret; a stranger's credential is never decoded
+    // A forged reply is authenticated by the forger's secret; a foreign credential is never decoded
     // (test_munge).
     const bool is_forged = !is_true && credential == payload_of(kForged);
     if (in.flag() && !bytes.empty()) bytes[in.between<std::size_t>(0, bytes.size() - 1)] ^= std::byte{1};
@@ -86,20 +86,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const wire::KeyRequest own{{5, in.between(0U, 1U)}, rank_of(rank), kMembers, 99};
     Requester self(own, rank == 0 ? std::optional(kSecret) : std::nullopt);
     Nanoseconds now{};
-    bool told = rank == 0;
+    bool genuine = rank == 0;
     while (in.remaining_bytes() > 0) {
         now = now + Nanoseconds::from_ms(in.between(0, 50));
         self.exchange.on_timeout(now);
         const Message message = message_to(in, own);
-        told = told || message.may_be_believed;
+        genuine = genuine || message.may_be_believed;
         (void)self.exchanges.on_datagram(message.bytes,
                                          Source(1, static_cast<std::byte>(in.between(0U, kMembers))), now);
         if (self.given.size() == self.opened || in.flag()) continue;
-        // As munged: the contents of a stranger's credential are not disclosed.
+        // As munged: the contents of a foreign credential are not disclosed.
         const auto secret = secret_in(self.given[self.opened++]);
         (void)self.exchange.on_opened(secret == kSecret ? secret : std::nullopt);
     }
-    fuzz::check(!self.exchange.secret() || (told && *self.exchange.secret() == kSecret),
-                "nobody believes who does not know the secret");
+    fuzz::check(!self.exchange.secret() || (genuine && *self.exchange.secret() == kSecret),
+                "members accept the secret only from members that know it");
     return 0;
 }

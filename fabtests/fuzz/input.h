@@ -16,15 +16,15 @@ class Input {
     Input(const std::uint8_t* data, std::size_t size) : data_(data), left_(size) {}
 
     std::size_t remaining_bytes() const { return left_; }
-    // A number from `least` to `most`, both included.
+    // A number from `min` to `max`, both included.
     template <typename Number>
-    Number between(Number least, Number most) {
-        const std::uint64_t range = static_cast<std::uint64_t>(most) - static_cast<std::uint64_t>(least);
+    Number between(Number min, Number max) {
+        const std::uint64_t range = static_cast<std::uint64_t>(max) - static_cast<std::uint64_t>(min);
         std::uint64_t number = 0;
         for (unsigned bits = 0; bits < 8 * sizeof(Number) && range >> bits > 0 && left_ > 0; bits += 8)
             number = number << 8 | data_[--left_];
         if (range < UINT64_MAX) number %= range + 1;
-        return static_cast<Number>(static_cast<std::uint64_t>(least) + number);
+        return static_cast<Number>(static_cast<std::uint64_t>(min) + number);
     }
     template <typename Number>
     Number any() {
@@ -40,8 +40,8 @@ class Input {
     const auto& one_of(const Array& all) {
         return all[between<std::size_t>(0, all.size() - 1)];
     }
-    std::vector<std::byte> bytes(std::size_t most) {
-        const std::size_t count = std::min(between<std::size_t>(0, most), left_);
+    std::vector<std::byte> bytes(std::size_t max) {
+        const std::size_t count = std::min(between<std::size_t>(0, max), left_);
         std::vector<std::byte> taken(count);
         if (count > 0) std::memcpy(taken.data(), data_, count);
         data_ += count;

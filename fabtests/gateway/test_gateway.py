@@ -150,7 +150,7 @@ def case_half_closed_connections_go_on():
 def case_a_refused_connection_is_a_reset():
     with Lab().start().up() as lab:
         with lab.connect(("127.2.0.5", free_port("127.2.0.5"))) as sock:
-            expect_reset(sock, "nobody listens")
+            expect_reset(sock, "no process listens")
         lab.quiet()
         assert lab.counter("beta", "targets_failed") == 1
 
@@ -407,7 +407,7 @@ def case_a_session_comes_back():
 
 
 def case_a_dead_session_is_an_error_in_time():
-    with Lab(relay=True, options=["--patience", "2"]).start().up() as lab:
+    with Lab(relay=True, options=["--session-timeout", "2"]).start().up() as lab:
         relay, server = lab.relays["beta"], Server(echo)
         with lab.connect(server.address) as sock:
             sock.sendall(b"x")
@@ -429,7 +429,7 @@ def case_a_dead_session_is_an_error_in_time():
 
 
 def case_silent_streams_are_broken():
-    with Lab(relay=True, options=["--silence", "1", "--patience", "3"]).start().up(4) as lab:
+    with Lab(relay=True, options=["--silence", "1", "--session-timeout", "3"]).start().up(4) as lab:
         relay = lab.relays["beta"]
         relay.silent = relay.refusing = True
         wait_for("they are given up", lambda: lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down")
@@ -439,7 +439,7 @@ def case_silent_streams_are_broken():
 
 
 def case_a_killed_gateway_is_an_error_and_comes_back():
-    with Lab(options=["--patience", "2"]).start().up() as lab:
+    with Lab(options=["--session-timeout", "2"]).start().up() as lab:
         server = Server(echo)
         for victim, left in (("beta", "alpha"), ("alpha", "beta")):
             sock = lab.connect(server.address)
@@ -474,7 +474,7 @@ def case_garbage_harms_no_connection():
         words = [
             b"\0" * 64, b"MCCR" + b"\xff" * 60, b"MCCT" + b"\xff" * 196, named, b"POST / HTTP/1.0\r\n\r\n", os.urandom(5000),
             preface(source, ("127.8.0.1", 80)), preface(source, ("127.1.0.1", 80)), good[:8] + bytes(20) + good[28:],
-            named.replace(b"beta", b"what"), named.replace(b"alpha", b"omega"), named[:40] + b"x" * 64, hello(5, "beta", "alpha", version=1) + bytes(96), first_words_of_tls(),
+            named.replace(b"beta", b"what"), named.replace(b"alpha", b"omega"), named[:40] + b"x" * 64, hello(5, "beta", "alpha", version=1) + bytes(96), first_bytes_of_tls(),
             b"\x16\x03\x01\xff\xff" + bytes(500),
         ]
         for word in words:
@@ -502,7 +502,7 @@ def case_garbage_harms_no_connection():
                 assert sock.recv(1) == b""
             sock.close()
         counters = lab.page("alpha")["counters"]
-        assert counters["garbage"] >= 4 and counters["strangers"] == 1 and counters["hello_timeouts"] > 0, counters
+        assert counters["garbage"] >= 4 and counters["foreign_connections"] == 1 and counters["hello_timeouts"] > 0, counters
         assert counters["no_route"] == 2 and counters["refused_hellos"] >= 6, counters
         victim.close()
         lab.quiet()
@@ -598,8 +598,8 @@ def case_a_gateway_without_a_key_is_known_by_its_address():
         lab.quiet()
 
 
-def case_strangers_do_not_crowd_members_out():
-    """More strangers than may wait, each from a different address, and a process of the site with an earlier connection."""
+def case_foreign_connections_do_not_crowd_members_out():
+    """More foreign connections than may wait, each from a different address, and a process of the site with an earlier connection."""
     with Lab().start().up() as lab:
         server = Server(echo)
         end = time.monotonic() + WAIT_S
@@ -647,7 +647,7 @@ def case_a_protocol_error_ends_only_its_own_session():
         assert sessions["alpha"]["counters"]["violations"] > 10, sessions["alpha"]["counters"]
 
 
-def case_a_key_keeps_strangers_out():
+def case_a_key_refuses_other_gateways():
     with Lab(key=KEY, relay=True, streams=1).start().up() as lab:
         server = Server(echo)
         with lab.connect(server.address) as sock:
@@ -664,17 +664,17 @@ def case_a_key_keeps_strangers_out():
             counter = "wrong_keys" if what == "another key" else "refused_hellos"
             wait_for(f"{what} is refused", lambda: lab.counter("beta", counter) > 2)
             if what == "another key":
-                wait_for("alpha is told", lambda: lab.counter("alpha", "wrong_keys") > 2)
-                wait_for("alpha says so", lambda: "no TLS with the gateway of beta: " in lab.log("alpha"))
+                wait_for("alpha is informed", lambda: lab.counter("alpha", "wrong_keys") > 2)
+                wait_for("alpha reports this", lambda: "no TLS with the gateway of beta: " in lab.log("alpha"))
             line = "no TLS: binder does not verify" if what == "another key" else "the gateway of alpha has no key, but this gateway has one"
             # Some of many equal lines are left out of the log.
-            wait_for("beta says so", lambda: line in lab.log("beta"))
+            wait_for("beta reports this", lambda: line in lab.log("beta"))
             assert lab.session("alpha")["state"] == "down" and lab.session("beta")["state"] == "down"
             lab.stop("alpha")
         lab.start("alpha").up()
 
 
-def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
+def first_bytes_of_tls(version=ssl.TLSVersion.TLSv1_3):
     """The first TLS bytes of a client without any key."""
     context, out = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.MemoryBIO()
     context.minimum_version = context.maximum_version = version
@@ -683,16 +683,16 @@ def first_words_of_tls(version=ssl.TLSVersion.TLSv1_3):
     return out.read()
 
 
-def case_strangers_get_no_further_than_a_hello():
+def case_foreign_connections_end_at_the_hello():
     """Plain text, an older version's hello, TLS without the key, half a handshake: closed in time, with a log line with
     the reason."""
     with Lab(key=KEY).start().up(4) as lab:
         server = Server(echo)
         victim = lab.connect(server.address)
         old = hello(5, "alpha", "beta", version=1) + bytes(96)
-        good = first_words_of_tls()
+        good = first_bytes_of_tls()
         in_pieces = good[:3] + struct.pack(">H", 100) + good[5:105]  # the other bytes never come
-        for words in (hello(5, "alpha", "beta"), old, good, first_words_of_tls(ssl.TLSVersion.TLSv1_2), good[:5] + bytes(len(good) - 5), in_pieces):
+        for words in (hello(5, "alpha", "beta"), old, good, first_bytes_of_tls(ssl.TLSVersion.TLSv1_2), good[:5] + bytes(len(good) - 5), in_pieces):
             with socket.create_connection(lab.gateways["beta"], timeout=WAIT_S, source_address=("127.1.0.1", 0)) as sock:
                 sock.sendall(words)
                 with contextlib.suppress(ConnectionResetError):
@@ -731,7 +731,7 @@ def case_a_session_speaks_tls():
     with Lab(key=KEY).start("beta") as lab:
         lab.page("beta")
 
-        def greet(identity, key, *options):
+        def handshake(identity, key, *options):
             command = [openssl, "s_client", "-connect", "%s:%d" % lab.gateways["beta"], "-psk_identity", identity, "-psk", key.hex(),
                        "-ign_eof", "-quiet", *options]
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -743,13 +743,13 @@ def case_a_session_speaks_tls():
                 client.kill()
             return answer
         identity, key = shared_key(KEY, "alpha", "beta")
-        welcome = greet(identity, key, "-tls1_3")
+        welcome = handshake(identity, key, "-tls1_3")
         assert welcome[0] == 10 and welcome[32:40] == struct.pack(">Q", 5), welcome
         assert lab.counter("beta", "wrong_keys") == 0
         # The same key under another name or in an older TLS, another pair's key, and another gateway's hello.
-        assert greet("alpha", key, "-tls1_3") == b"" and greet(identity, key, "-tls1_2") == b""
+        assert handshake("alpha", key, "-tls1_3") == b"" and handshake(identity, key, "-tls1_2") == b""
         other, others_key = shared_key(KEY, "alpha", "gamma")
-        assert greet(identity, others_key, "-tls1_3") == b"" and greet(other, others_key, "-tls1_3") == b""
+        assert handshake(identity, others_key, "-tls1_3") == b"" and handshake(other, others_key, "-tls1_3") == b""
         assert lab.counter("beta", "wrong_keys") == 4
 
 
@@ -942,7 +942,7 @@ def case_reports_errors():
         assert "site alpha" in page and "session to beta" in page and "rtt ms" in page, page
 
 
-def ask_page(address, *fields):
+def request_page(address, *fields):
     with socket.create_connection(address) as sock:
         sock.sendall(("\r\n".join(("GET /json HTTP/1.1",) + fields) + "\r\n\r\n").encode())
         return b"".join(iter(lambda: sock.recv(65536), b"")).decode()
@@ -954,10 +954,10 @@ def case_the_status_page_is_not_for_other_pages():
         lab.start().up()
         address = lab.gateways["alpha"]
         for good in ("%s:%d" % address, "localhost:1", "LOCALHOST", "[::1]:80", "127.1.0.1"):
-            assert ask_page(address, "User-Agent: x", "host:  " + good).startswith("HTTP/1.0 200 OK"), good
-        assert ask_page(address).startswith("HTTP/1.0 200 OK")
+            assert request_page(address, "User-Agent: x", "host:  " + good).startswith("HTTP/1.0 200 OK"), good
+        assert request_page(address).startswith("HTTP/1.0 200 OK")
         for bad in ("evil.example", "evil.example:7400", "127.1.0.1.evil.example", "localhost.evil.example", "", "[::1"):
-            page = ask_page(address, "Host: " + bad, "Accept: */*")
+            page = request_page(address, "Host: " + bad, "Accept: */*")
             assert page.startswith("HTTP/1.0 403") and "alpha" not in page, (bad, page)
 
 

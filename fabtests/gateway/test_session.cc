@@ -34,7 +34,6 @@ struct End {
     std::uint64_t peer_name = 0;
     bool reset_at_end = false, finished = false, peer_finished = false, gone = false, was_reset = false;
     bool reading = true;
-    unsigned patience = 0;  // reads a little at a time
 };
 
 struct Settings {
@@ -67,10 +66,10 @@ class Side final : public Host {
     void pump(ChannelId id) {
         End& end = ends.at(id);
         while (!end.gone && !end.finished && end.sent < end.to_send) {
-            const std::size_t most = session->may_send(id);
-            if (most == 0) return;
+            const std::size_t max = session->may_send(id);
+            if (max == 0) return;
             const std::size_t wish = random_() % 3 == 0 ? 1 + random_() % 200 : 1 + random_() % kMaxPayload;
-            const std::size_t size = std::min<std::uint64_t>({most, wish, end.to_send - end.sent});
+            const std::size_t size = std::min<std::uint64_t>({max, wish, end.to_send - end.sent});
             auto frame = std::make_unique<Frame>(size);
             frame->header.length = static_cast<std::uint32_t>(size);
             for (std::size_t i = 0; i < size; ++i) frame->space()[i] = byte_at(end.name, end.sent + i);
@@ -180,8 +179,8 @@ class World {
         return left.session->channels() == 0 && right.session->channels() == 0 &&
                left.session->outbound().memory_held() == 0 && right.session->outbound().memory_held() == 0;
     }
-    void run_until_quiet(unsigned most = 400'000) {
-        for (unsigned i = 0; i < most && !quiet(); ++i) step();
+    void run_until_quiet(unsigned max = 400'000) {
+        for (unsigned i = 0; i < max && !quiet(); ++i) step();
         cr_assert(quiet(), "%zu and %zu channels, %zu and %zu bytes stay behind", left.session->channels(),
                   right.session->channels(), left.session->outbound().memory_held(),
                   right.session->outbound().memory_held());

@@ -91,8 +91,8 @@ Test(tls, other_keys_are_refused) {
     const TlsContext lyon(secret(1), "lyon", {"rennes", "nancy"}),
         rennes(secret(1), "rennes", {"lyon", "nancy"}), other_key(secret(2), "lyon", {"rennes"}),
         other_site(secret(1), "paris", {"rennes"});
-    for (const TlsContext* stranger : {&other_key, &other_site}) {
-        Pair pair(*stranger, rennes);
+    for (const TlsContext* foreign : {&other_key, &other_site}) {
+        Pair pair(*foreign, rennes);
         pair.shake_hands();
         cr_assert_not(pair.accepting->is_ready() || pair.connecting->is_ready());
         cr_assert_not(pair.accepting->failure().empty());

@@ -9,7 +9,7 @@ TOP=$(cd "$(dirname "$0")/../.." && pwd)
 HERE=$TOP/fabtests/install
 BUILD=${MCASTCOLL_BUILD:-$TOP/build}
 skipped=0
-. "$HERE/verdicts.sh"
+. "$HERE/outcomes.sh"
 made() { make -s -C "$BUILD" "$@"; }
 folder() { made -f Makefile -f <(printf 'say-folder:\n\t@echo $(%s)\n' "$1") say-folder; }
 whole_list() { # the list of files, with this build's folders
@@ -51,9 +51,9 @@ on_system() {
     check "make install" made install
     check "its files are in their places" ls $(whole_list)
     check "libfabric finds the provider" fi_info -p mcastcoll
-    check "libfabric tells its variables" grep -q FI_MCASTCOLL_INNER <(fi_info -e)
+    check "libfabric lists its variables" grep -q FI_MCASTCOLL_INNER <(fi_info -e)
     check "Open MPI finds the component" grep -q 'MCA coll: mcastcoll' <(ompi_info)
-    check "pkg-config tells the provider's folder" test "$(pkg-config --variable=providerdir mcastcoll)" = "$(folder provdir)"
+    check "pkg-config prints the provider's folder" test "$(pkg-config --variable=providerdir mcastcoll)" = "$(folder provdir)"
     check "the header compiles as C" compiles gcc c
     check "the header compiles as C++" compiles g++ c++
     for so in libmcastcoll-pmpi.so libmcastcoll-split.so; do

@@ -17,7 +17,7 @@ set -u
 ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
-. "$TOP/fabtests/install/verdicts.sh"
+. "$TOP/fabtests/install/outcomes.sh"
 apt() { apt-get -qq -o Dpkg::Options::=--force-confold -o Acquire::Retries=3 "$@" </dev/null; }
 
 # Runs in the folder where packages are built.
@@ -38,7 +38,7 @@ build() {
 
 # Runs in the fresh folder.
 ours=(libfabric-mcastcoll libmcastcoll-dev libmcastcoll-pmpi libmcastcoll-split mcastcoll-doc mcastcoll-gateway mcastcoll-tools openmpi-mcastcoll)
-as_user() { (cd /tmp && runuser -u somebody -- env -i HOME=/home/somebody PATH=/usr/bin:/bin timeout 300 "$@"); }
+as_user() { (cd /tmp && runuser -u tester -- env -i HOME=/home/tester PATH=/usr/bin:/bin timeout 300 "$@"); }
 # All files except the databases and logs of apt and dpkg, and the kernel's file systems.  Lines of /etc/group and
 # similar files are sorted.
 listing() {
@@ -111,7 +111,7 @@ try() {
     others=$(apt-get -s install --no-install-recommends "${debs[@]}" | awk '$1 == "Inst" { print $2 }' | grep -vxF "$(printf '%s\n' "${ours[@]}")")
     apt install -y --no-install-recommends $others openmpi-bin libopenmpi-dev mpich libmpich-dev libfabric-bin libfabric-dev gcc g++ libc6-dev pkgconf python3 \
         openssh-client >/tmp/apt.log 2>&1 || { tail /tmp/apt.log; exit 1; }
-    useradd -m somebody
+    useradd -m tester
     listing >/tmp/before
     check "apt installs them" apt install -y --no-install-recommends "${debs[@]}"
 

@@ -19,7 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { kMost = 1024, kLooked = 16 };
+enum { kMax = 1024, kLooked = 16 };
 
 typedef struct {
     unsigned char bytes[kLooked];
@@ -27,7 +27,7 @@ typedef struct {
 } Draw;
 
 typedef struct {
-    Draw draws[kMost];
+    Draw draws[kMax];
     unsigned count;
 } Draws;
 
@@ -36,7 +36,7 @@ static Draws secrets, salts;
 
 static void note(Draws* draws, const void* bytes) {
     pthread_mutex_lock(&lock);
-    if (draws->count < kMost) memcpy(draws->draws[draws->count++].bytes, bytes, kLooked);
+    if (draws->count < kMax) memcpy(draws->draws[draws->count++].bytes, bytes, kLooked);
     pthread_mutex_unlock(&lock);
 }
 

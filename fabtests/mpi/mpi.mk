@@ -17,7 +17,7 @@ noinst_PROGRAMS += \
 	%reldir%/mpi_coll_threads \
 	%reldir%/mpi_fallthrough \
 	%reldir%/mpi_first_death \
-	%reldir%/mpi_forming_trouble \
+	%reldir%/mpi_forming_fault \
 	%reldir%/mpi_idup \
 	%reldir%/mpi_part_first \
 	%reldir%/mpi_short_lived \
@@ -56,9 +56,9 @@ noinst_PROGRAMS += \
 %canon_reldir%_mpi_first_death_SOURCES = %reldir%/mpi_first_death.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_first_death_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_first_death_LDADD = $(mcc_mpi_ldadd)
-%canon_reldir%_mpi_forming_trouble_SOURCES = %reldir%/mpi_forming_trouble.c %reldir%/mpi_support.h
-%canon_reldir%_mpi_forming_trouble_CPPFLAGS = $(mcc_mpi_cppflags)
-%canon_reldir%_mpi_forming_trouble_LDADD = $(mcc_mpi_ldadd)
+%canon_reldir%_mpi_forming_fault_SOURCES = %reldir%/mpi_forming_fault.c %reldir%/mpi_support.h
+%canon_reldir%_mpi_forming_fault_CPPFLAGS = $(mcc_mpi_cppflags)
+%canon_reldir%_mpi_forming_fault_LDADD = $(mcc_mpi_ldadd)
 %canon_reldir%_mpi_part_first_SOURCES = %reldir%/mpi_part_first.c %reldir%/mpi_support.h
 %canon_reldir%_mpi_part_first_CPPFLAGS = $(mcc_mpi_cppflags)
 %canon_reldir%_mpi_part_first_LDADD = $(mcc_mpi_ldadd)

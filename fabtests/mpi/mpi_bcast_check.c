@@ -2,9 +2,9 @@
 // effect; and communicators that are created, used and freed in cycles.
 //
 // A rank compares the received data with a pattern of (operation, offset), and checks that the gaps of
-// derived datatypes and the bytes around the message are unchanged. All ranks draw the same plan from the
-// seed; the layout may differ between ranks, as MPI allows. Exit status 0 only if all checks passed on all
-// ranks.
+// derived datatypes and the bytes around the message are unchanged. All ranks draw the same broadcasts from
+// the seed; the layout may differ between ranks, as MPI allows. Exit status 0 only if all checks passed on
+// all ranks.
 
 #include <unistd.h>
 
@@ -45,7 +45,7 @@ typedef struct {
 static const char kHelp[] =
     "usage: mpirun ... mpi_bcast_check [options]\n"
     "  --min BYTES      smallest broadcast [0]           --max BYTES      largest broadcast [1M]\n"
-    "  --count N        broadcasts on the world [200]    --seed N         of the plan [1]\n"
+    "  --count N        broadcasts on the world [200]    --seed N         of the drawn operations [1]\n"
     "  --roots all|N    every rank in turn, or rank N [all]\n"
     "  --multiple N     round sizes up to a multiple of N [1]\n"
     "  --cycles N       rounds of split, dup and free [5]\n"
@@ -57,11 +57,11 @@ static const char kHelp[] =
 
 static Options parse(int argc, char** argv, int rank, int size) {
     Options o = {.max = 1 << 20, .count = 200, .seed = 1, .multiple = 1, .cycles = 5, .root = -1};
-    const uint64_t most = UINT64_C(1) << 30;
+    const uint64_t limit = UINT64_C(1) << 30;
     const char* roots = "all";
     uint64_t root = 0;
-    const Option options[] = {{"min", &o.min, 0, most, NULL, NULL},
-                              {"max", &o.max, 0, most, NULL, NULL},
+    const Option options[] = {{"min", &o.min, 0, limit, NULL, NULL},
+                              {"max", &o.max, 0, limit, NULL, NULL},
                               {"count", &o.count, 0, UINT64_MAX, NULL, NULL},
                               {"seed", &o.seed, 0, UINT64_MAX, NULL, NULL},
                               {"roots", NULL, 0, 0, &roots, NULL},
@@ -178,7 +178,8 @@ static int bucket_of(uint64_t bytes) {
     return bytes == 0 ? 0 : 64 - __builtin_clzll(bytes);
 }
 
-static uint64_t run_plan(const Options* o, MPI_Comm comm, uint64_t count, uint64_t stream, Bucket* buckets) {
+static uint64_t run_broadcasts(const Options* o, MPI_Comm comm, uint64_t count, uint64_t stream,
+                               Bucket* buckets) {
     int rank, size;
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
@@ -242,10 +243,11 @@ static uint64_t run_cycles(const Options* o, Bucket* buckets) {
         MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &parts[1]);  // reverse order of ranks
         MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &parts[2]);
         for (int i = 0; i < 3; ++i) {  // separately, then mixed
-            bad += run_plan(o, parts[i], 4, 10 + cycle * 10 + (uint64_t)i, buckets);
+            bad += run_broadcasts(o, parts[i], 4, 10 + cycle * 10 + (uint64_t)i, buckets);
         }
         bad += check_barrier(parts[1], o->seed + cycle);
-        for (int i = 2; i >= 0; --i) bad += run_plan(o, parts[i], 2, 20 + cycle * 10 + (uint64_t)i, buckets);
+        for (int i = 2; i >= 0; --i)
+            bad += run_broadcasts(o, parts[i], 2, 20 + cycle * 10 + (uint64_t)i, buckets);
         for (int i = 0; i < 3; ++i) MPI_Comm_free(&parts[i]);
     }
     return bad;
@@ -293,7 +295,7 @@ int main(int argc, char** argv) {
 
     Bucket mine[kBuckets] = {0}, all[kBuckets] = {0};
     uint64_t bad[2] = {0, 0}, all_bad[2] = {0, 0};
-    bad[0] += run_plan(&o, MPI_COMM_WORLD, o.count, 1, mine);
+    bad[0] += run_broadcasts(&o, MPI_COMM_WORLD, o.count, 1, mine);
     bad[1] += check_barrier(MPI_COMM_WORLD, o.seed);
     bad[0] += run_cycles(&o, mine);
 

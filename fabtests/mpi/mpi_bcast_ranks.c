@@ -54,8 +54,8 @@ static void* memory(size_t bytes) {
     return p;
 }
 
-// Runs the plan and returns the number of wrong broadcasts on this rank. starts[] is 0 except where this rank
-// was root.
+// Runs the broadcasts and returns the number of wrong broadcasts on this rank. starts[] is 0 except where
+// this rank was root.
 static uint64_t run(const Options* o, int rank, int size, double* starts, double* ends) {
     uint8_t* buffer = memory(o->bytes + 1);
     uint64_t bad = 0;

@@ -44,11 +44,11 @@ static bool give_back(Buffer* b) {
 
 // A strided layout leaves room behind each element, which must not change.
 static size_t stride_of(const Case* c, bool strided) {
-    return c->plan.type->width * (strided ? 2 : 1);
+    return c->drawn.type->width * (strided ? 2 : 1);
 }
 
 static MPI_Datatype layout_of(const Case* c, bool strided) {
-    MPI_Datatype type = c->plan.type->type;
+    MPI_Datatype type = c->drawn.type->type;
     if (!strided) return type;
     MPI_Type_create_resized(type, 0, (MPI_Aint)stride_of(c, true), &type);
     MPI_Type_commit(&type);
@@ -56,7 +56,7 @@ static MPI_Datatype layout_of(const Case* c, bool strided) {
 }
 
 static void put(const Case* c, int member, size_t first, size_t count, uint8_t* to, size_t stride) {
-    for (size_t i = 0; i < count; ++i) make_element(&c->plan, member, first + i, to + i * stride);
+    for (size_t i = 0; i < count; ++i) make_element(&c->drawn, member, first + i, to + i * stride);
 }
 
 // Returns whether `at` has these elements of the member, and the room between them is unchanged.
@@ -64,25 +64,26 @@ static bool holds(const Case* c, int member, size_t first, size_t count, const u
     uint8_t expected[64];
     for (size_t i = 0; i < count; ++i) {
         const uint8_t* element = at + i * stride;
-        make_element(&c->plan, member, first + i, expected);
-        if (!same_element(c->plan.type, element, expected)) return false;
-        for (size_t gap = c->plan.type->width; gap < stride; ++gap)
+        make_element(&c->drawn, member, first + i, expected);
+        if (!same_element(c->drawn.type, element, expected)) return false;
+        for (size_t gap = c->drawn.type->width; gap < stride; ++gap)
             if (element[gap] != kFill) return false;
     }
     return true;
 }
 
 static bool is_combined(const Case* c, size_t first, size_t count, const uint8_t* at) {
-    const size_t width = c->plan.type->width, bytes = count * width;
+    const size_t width = c->drawn.type->width, bytes = count * width;
     uint8_t *expected = malloc(bytes + 1), *input = malloc(bytes + 1);
     if (expected == NULL || input == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
     put(c, 0, first, count, expected, width);
     for (int member = 1; member < c->part->size; ++member) {
         put(c, member, first, count, input, width);
-        MPI_Reduce_local(input, expected, (int)count, c->plan.type->type, c->plan.op->op);
+        MPI_Reduce_local(input, expected, (int)count, c->drawn.type->type, c->drawn.op->op);
     }
     bool good = true;
-    for (size_t i = 0; i < bytes && good; i += width) good = same_element(c->plan.type, at + i, expected + i);
+    for (size_t i = 0; i < bytes && good; i += width)
+        good = same_element(c->drawn.type, at + i, expected + i);
     free(expected);
     free(input);
     return good;
@@ -104,13 +105,13 @@ static bool has_blocks(Kind kind) {
 // Draws counts that are equal, as even as possible, nearly equal, or arbitrary. The same on every member.
 static void draw_counts(Case* c, uint64_t* state) {
     const int size = c->part->size;
-    const uint64_t how = next_random(state) % 4, whole = c->plan.count * (uint64_t)size;
+    const uint64_t how = next_random(state) % 4, whole = c->drawn.count * (uint64_t)size;
     c->counts = malloc(2 * (size_t)size * sizeof(int));
     if (c->counts == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
     c->places = c->counts + size;
     const uint64_t odd = next_random(state) % (uint64_t)size;
     for (int i = 0; i < size; ++i) {
-        const uint64_t random = next_random(state), count = c->plan.count;
+        const uint64_t random = next_random(state), count = c->drawn.count;
         c->counts[i] =
             (int)(how == 0   ? count
                   : how == 1 ? (whole + odd) / (uint64_t)size + ((uint64_t)i < (whole + odd) % (uint64_t)size)
@@ -131,7 +132,8 @@ static void draw_places(Case* c, uint64_t* own) {
 
 // Open MPI itself serves non-blocking reductions of a single int, and reads their buffers directly.
 static void draw_devices(Case* c, uint64_t state) {
-    if (c->part->device == NULL || (!c->waits && c->plan.count * c->plan.type->width == sizeof(int))) return;
+    if (c->part->device == NULL || (!c->waits && c->drawn.count * c->drawn.type->width == sizeof(int)))
+        return;
     c->input_on_device = next_random(&state) % 8 != 0;
     c->result_on_device = next_random(&state) % 8 != 0;
 }
@@ -142,16 +144,16 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
     const Type* all_types = types(&type_count);
     const Operator* all_operators = operators(&op_count);
     *c = (Case){.kind = kind, .part = part, .waits = waits, .request = MPI_REQUEST_NULL};
-    Plan* p = &c->plan;
+    DrawnOperation* p = &c->drawn;
     p->key = next_random(&state);
     p->type = &all_types[next_random(&state) % type_count];
     do p->op = &all_operators[next_random(&state) % op_count];
     while (!(p->op->sorts >> p->type->sort & 1));
     // About equally many counts of each order of magnitude.
-    const uint64_t most = max / p->type->width;
+    const uint64_t max_count = max / p->type->width;
     uint64_t limit = 1;
-    while (limit < most && next_random(&state) % 8 != 0) limit *= 2;
-    p->count = random_between(&state, 0, limit < most ? limit : most);
+    while (limit < max_count && next_random(&state) % 8 != 0) limit *= 2;
+    p->count = random_between(&state, 0, limit < max_count ? limit : max_count);
     p->root = (int)random_between(&state, 0, (uint64_t)part->size - 1);
     p->in_place = next_random(&state) % 3 == 0;
     draw_devices(c, own ^ kFill);
@@ -165,8 +167,8 @@ void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max,
 
 void case_describe(const Case* c, char* text, size_t bytes) {
     snprintf(text, bytes, "%s%s of %zu %s, %s, root %d%s%s%s%s%s, %d members", c->waits ? "" : "i",
-             kind_names[c->kind], c->plan.count, c->plan.type->name, c->plan.op->name, c->plan.root,
-             c->plan.in_place ? ", in place" : "", c->input_strided ? ", strided" : "",
+             kind_names[c->kind], c->drawn.count, c->drawn.type->name, c->drawn.op->name, c->drawn.root,
+             c->drawn.in_place ? ", in place" : "", c->input_strided ? ", strided" : "",
              c->result_strided ? ", to strided" : "", c->input_on_device ? ", on the device" : "",
              c->result_on_device ? ", to the device" : "", c->part->size);
 }
@@ -180,7 +182,7 @@ static size_t sum_of(const int* counts, int members) {
 // Returns the number of elements of the reduced vector. *first and *count are this member's part of the
 // result.
 static size_t vector_of(const Case* c, size_t* first, size_t* count) {
-    const size_t size = (size_t)c->part->size, self = (size_t)c->part->rank, each = c->plan.count;
+    const size_t size = (size_t)c->part->size, self = (size_t)c->part->rank, each = c->drawn.count;
     *first = 0;
     *count = each;
     if (c->kind == kReduceScatterBlock) {
@@ -195,7 +197,7 @@ static size_t vector_of(const Case* c, size_t* first, size_t* count) {
 
 // Computes the number of elements to send, and of elements in the result buffer.
 static void measure(const Case* c, size_t* sent, size_t* got) {
-    const size_t each = c->plan.count, all = each * (size_t)c->part->size;
+    const size_t each = c->drawn.count, all = each * (size_t)c->part->size;
     size_t first, count;
     *sent = c->kind == kScatter || c->kind == kAlltoall ? all : each;
     *got = has_blocks(c->kind) && c->kind != kScatter ? all : each;
@@ -212,7 +214,7 @@ static void measure(const Case* c, size_t* sent, size_t* got) {
 static void fill(Case* c) {
     const int self = c->part->rank;
     const size_t stride = stride_of(c, c->input_strided), to = stride_of(c, c->result_strided);
-    const bool am_root = self == c->plan.root;
+    const bool am_root = self == c->drawn.root;
     size_t sent, got;
     measure(c, &sent, &got);
     c->input = take(sent * stride, c->input_on_device ? c->part->device : NULL);
@@ -222,11 +224,11 @@ static void fill(Case* c) {
         return;
     }
     put(c, self, 0, sent, c->input.at, stride);
-    if (!c->plan.in_place) return;
+    if (!c->drawn.in_place) return;
     // With MPI_IN_PLACE the input is in the result buffer.
     uint8_t* place = c->result.at;
     if (c->kind == kAllgather || (c->kind == kGather && am_root))
-        place += (size_t)self * c->plan.count * to;
+        place += (size_t)self * c->drawn.count * to;
     else if (c->kind == kAllgatherv)
         place += (size_t)c->places[self] * to;
     if ((c->kind == kGather || c->kind == kReduce) && !am_root) return;
@@ -235,10 +237,10 @@ static void fill(Case* c) {
 
 static int call_vectors(Case* c, const void* from, void* to) {
     MPI_Comm comm = c->part->comm;
-    MPI_Datatype type = c->plan.type->type;
-    MPI_Op op = c->plan.op->op;
+    MPI_Datatype type = c->drawn.type->type;
+    MPI_Op op = c->drawn.op->op;
     MPI_Request* r = &c->request;
-    const int n = (int)c->plan.count, root = c->plan.root;
+    const int n = (int)c->drawn.count, root = c->drawn.root;
     switch (c->kind) {
         case kReduce:
             return c->waits ? MPI_Reduce(from, to, n, type, op, root, comm)
@@ -259,7 +261,7 @@ static int call_blocks(Case* c, const void* from, void* to) {
     MPI_Comm comm = c->part->comm;
     MPI_Datatype in = c->input_type, out = c->result_type;
     MPI_Request* r = &c->request;
-    const int n = (int)c->plan.count, root = c->plan.root;
+    const int n = (int)c->drawn.count, root = c->drawn.root;
     const int own = c->kind == kAllgatherv ? c->counts[c->part->rank] : n;
     switch (c->kind) {
         case kBarrier:
@@ -285,11 +287,11 @@ static int call_blocks(Case* c, const void* from, void* to) {
 }
 
 void case_start(Case* c) {
-    const bool am_root = c->part->rank == c->plan.root;
+    const bool am_root = c->part->rank == c->drawn.root;
     fill(c);
     c->input_type = layout_of(c, c->input_strided);
     c->result_type = layout_of(c, c->result_strided);
-    const bool in_place = c->plan.in_place && (!has_root(c->kind) || am_root);
+    const bool in_place = c->drawn.in_place && (!has_root(c->kind) || am_root);
     const void* from = in_place && c->kind != kScatter ? MPI_IN_PLACE : given(&c->input);
     void* to = in_place && c->kind == kScatter ? MPI_IN_PLACE : given(&c->result);
     if (c->kind == kReduce && !am_root) to = NULL;
@@ -302,28 +304,28 @@ void case_start(Case* c) {
 static bool check_reduced(const Case* c) {
     size_t first, count;
     vector_of(c, &first, &count);
-    return (c->kind == kReduce && c->part->rank != c->plan.root) ||
+    return (c->kind == kReduce && c->part->rank != c->drawn.root) ||
            is_combined(c, first, count, c->result.at);
 }
 
 static bool check_blocks(const Case* c) {
     const int self = c->part->rank, size = c->part->size;
-    const size_t n = c->plan.count, stride = stride_of(c, c->result_strided);
+    const size_t n = c->drawn.count, stride = stride_of(c, c->result_strided);
     const uint8_t* at = c->result.at;
     bool good = true;
     switch (c->kind) {
         case kBcast:
-            return holds(c, c->plan.root, 0, n, at, stride);
+            return holds(c, c->drawn.root, 0, n, at, stride);
         case kScatter:
-            return (c->plan.in_place && self == c->plan.root) ||
-                   holds(c, c->plan.root, (size_t)self * n, n, at, stride);
+            return (c->drawn.in_place && self == c->drawn.root) ||
+                   holds(c, c->drawn.root, (size_t)self * n, n, at, stride);
         case kAllgatherv:
             for (int i = 0; i < size; ++i)
                 good =
                     good && holds(c, i, 0, (size_t)c->counts[i], at + (size_t)c->places[i] * stride, stride);
             return good;
         case kGather:
-            if (self != c->plan.root) return true;
+            if (self != c->drawn.root) return true;
             break;
         case kAllgather:
         case kAlltoall:

@@ -42,7 +42,7 @@ typedef enum {
 } Kind;
 
 typedef struct {
-    Plan plan;
+    DrawnOperation drawn;
     Kind kind;
     const Part* part;
     bool waits;  // blocking

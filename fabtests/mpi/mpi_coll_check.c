@@ -2,7 +2,7 @@
 // roots, in place or not, contiguous or not, blocking or several active at once, on the world and on random
 // parts of it. Every result is compared on every rank (mpi_coll_cases.h).
 //
-// The plan also contains operations that the component leaves to Open MPI (user-defined operators, pair
+// The drawn operations include some that the component leaves to Open MPI (user-defined operators, pair
 // types). Inexact sums are computed twice and must have the same bits on every rank each time.
 //
 // With --device, odd ranks have buffers on a device (mpi_device.h). Open MPI then needs the accelerator
@@ -25,7 +25,7 @@ static const char kHelp[] =
     "usage: mpirun ... mpi_coll_check [options]\n"
     "  --max BYTES      largest part of one member, 32 to 256M [64K]\n"
     "  --count N        rounds, of 1 to 8 operations [500]\n"
-    "  --seed N         of the plan [1]\n"
+    "  --seed N         of the drawn operations [1]\n"
     "  --seconds N      ends after so many, whatever is left of the rounds; 0: after all rounds [0]\n"
     "  --device         odd ranks have buffers on a device\n"
     "  --only NAME      of the operations that are compared, as bcast or allreduce\n"
@@ -84,9 +84,9 @@ static bool check_barrier(const Part* part, uint64_t key, bool waits) {
 
 // Operations left to Open MPI: a user-defined operator, and a pair type.
 static bool check_left(const Part* part, uint64_t key) {
-    enum { kMost = 100 };
-    int32_t input[kMost], result[kMost];
-    const int count = 1 + (int)(key % kMost);
+    enum { kMax = 100 };
+    int32_t input[kMax], result[kMax];
+    const int count = 1 + (int)(key % kMax);
     bool good = true;
     MPI_Op own;
     MPI_Op_create(user_xor, 1, &own);
@@ -131,7 +131,7 @@ static uint64_t on_device[kKinds][kColumns];
 
 static void count_device(const Case* c) {
     if (!c->input_on_device && !c->result_on_device) return;
-    const uint64_t bytes = c->plan.count * c->plan.type->width;
+    const uint64_t bytes = c->drawn.count * c->drawn.type->width;
     ++on_device[c->kind][c->waits ? kBlocking : kNotBlocking];
     ++on_device[c->kind][bytes <= 1 << 10   ? kSmall
                          : bytes <= 1 << 14 ? kMiddle

@@ -32,7 +32,7 @@ typedef struct {
     size_t count;
     int root;
     bool in_place, strided;
-} Plan;
+} DrawnOperation;
 
 static inline const Type* types(size_t* count) {
     static const Type kTypes[] = {
@@ -78,14 +78,14 @@ static inline void make_part(uint8_t* to, size_t width, int value) {
 }
 
 // Open MPI's own kernels differ from each other in overflows of 8 or 16 bits, so the values avoid overflow.
-static inline uint64_t narrow(const Plan* p, int member, uint64_t random) {
+static inline uint64_t narrow(const DrawnOperation* p, int member, uint64_t random) {
     if (p->op != NULL && p->op->op == MPI_SUM) return random % 2;
     if (p->op != NULL && p->op->op == MPI_PROD) return member == 0 ? random % 100 : 1;
     return random;
 }
 
 // Computes element `index` of this member's input. Floating-point products use only factors of magnitude 1.
-static inline void make_element(const Plan* p, int member, size_t index, uint8_t* to) {
+static inline void make_element(const DrawnOperation* p, int member, size_t index, uint8_t* to) {
     uint64_t state = p->key ^ ((uint64_t)member << 40) ^ index;
     const uint64_t random = next_random(&state);
     const bool product = p->op != NULL && p->op->op == MPI_PROD;

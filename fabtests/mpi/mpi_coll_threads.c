@@ -29,7 +29,7 @@ static const char kHelp[] =
     "  --count N      operations of all threads together [2000]\n"
     "  --open N       that a thread has under way, 1 to 16 [4]\n"
     "  --max BYTES    largest part of one member, 32 to 16M [4K]\n"
-    "  --seed N       of the plan [1]\n"
+    "  --seed N       of the drawn operations [1]\n"
     "  --help, --version\n"
     "Sizes take K, M and G.\n";
 

@@ -21,11 +21,11 @@ static const char kHelp[] =
     "  --fatal          errors end the job\n"
     "  --help, --version\n";
 
-enum { kRound = 20, kMost = 64, kTimeoutS = 2, kMaxTimeoutS = 40, kCalls = 6 };
+enum { kRound = 20, kMax = 64, kTimeoutS = 2, kMaxTimeoutS = 40, kCalls = 6 };
 
 static int rank, size;
 static atomic_long calls, errors, wrongs;
-static int counts[kMost], places[kMost], total;
+static int counts[kMax], places[kMax], total;
 
 static int element(long call, int from, int at) {
     return (int)(call * 1000 + from * 100 + at);
@@ -47,7 +47,7 @@ static void check(const char* name, int code, const int* got, const int* wanted,
 
 // Each function makes one call and compares the result.
 static int uneven_allgatherv(long call) {
-    int in[kMost], out[kMost * 2], wanted[kMost * 2];
+    int in[kMax], out[kMax * 2], wanted[kMax * 2];
     memset(out, 0x55, sizeof(out));
     for (int i = 0; i < counts[rank]; ++i) in[i] = element(call, rank, i);
     for (int r = 0; r < size; ++r)
@@ -58,7 +58,7 @@ static int uneven_allgatherv(long call) {
 }
 
 static int allgather(long call) {
-    int in = element(call, rank, 0), out[kMost], wanted[kMost];
+    int in = element(call, rank, 0), out[kMax], wanted[kMax];
     memset(out, 0x55, sizeof(out));
     for (int r = 0; r < size; ++r) wanted[r] = element(call, r, 0);
     const int code = MPI_Allgather(&in, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
@@ -75,16 +75,16 @@ static void sums(long call, int* in, int* wanted, int number) {
 }
 
 static int allreduce(long call) {
-    int in[kMost], out[kMost], wanted[kMost];
-    sums(call, in, wanted, kMost);
+    int in[kMax], out[kMax], wanted[kMax];
+    sums(call, in, wanted, kMax);
     memset(out, 0x55, sizeof(out));
-    const int code = MPI_Allreduce(in, out, kMost, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    check("allreduce", code, out, wanted, kMost);
+    const int code = MPI_Allreduce(in, out, kMax, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    check("allreduce", code, out, wanted, kMax);
     return code;
 }
 
 static int reduce_scatter(long call) {
-    int in[kMost * 2], out[kMost * 2], wanted[kMost * 2];
+    int in[kMax * 2], out[kMax * 2], wanted[kMax * 2];
     sums(call, in, wanted, total);
     memset(out, 0x55, sizeof(out));
     const int code = MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -93,7 +93,7 @@ static int reduce_scatter(long call) {
 }
 
 static int reduce_scatter_block(long call) {
-    int in[kMost], out = 0x55, wanted[kMost];
+    int in[kMax], out = 0x55, wanted[kMax];
     sums(call, in, wanted, size);
     const int code = MPI_Reduce_scatter_block(in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     check("reduce_scatter_block", code, &out, wanted + rank, 1);
@@ -154,12 +154,12 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    const Option options[] = {{"victim", &victim, 0, kMost, NULL, NULL},
+    const Option options[] = {{"victim", &victim, 0, kMax, NULL, NULL},
                               {"before", &before, 0, kCalls - 1, NULL, NULL},
                               {.name = "fatal", .given = &fatal},
                               {0}};
     parse_options(argc, argv, rank, "mpi_composites", kHelp, options);
-    if (size > kMost / 8) leave(rank, 2, "mpi_composites: too many ranks\n");
+    if (size > kMax / 8) leave(rank, 2, "mpi_composites: too many ranks\n");
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, fatal ? MPI_ERRORS_ARE_FATAL : MPI_ERRORS_RETURN);
     for (int r = 0; r < size; ++r) {
         counts[r] = r % 2 != 0 ? 2 : 20;

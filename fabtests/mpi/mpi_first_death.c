@@ -12,7 +12,7 @@
 
 typedef struct {
     uint64_t victim, after_ms, late_ms;
-} Plan;
+} Settings;
 
 static const char kHelp[] =
     "usage: mpirun --enable-recovery ... mpi_first_death [options]\n"
@@ -27,7 +27,7 @@ static void rest(uint64_t ms) {
 }
 
 static void* die(void* data) {
-    rest(((const Plan*)data)->after_ms);
+    rest(((const Settings*)data)->after_ms);
     (void)kill(getpid(), SIGKILL);
     return NULL;
 }
@@ -39,18 +39,18 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    static Plan plan;
-    const Option options[] = {{"victim", &plan.victim, 0, 1000000, NULL, NULL},
-                              {"after", &plan.after_ms, 0, 100000, NULL, NULL},
-                              {"late", &plan.late_ms, 0, 100000, NULL, NULL},
+    static Settings settings;
+    const Option options[] = {{"victim", &settings.victim, 0, 1000000, NULL, NULL},
+                              {"after", &settings.after_ms, 0, 100000, NULL, NULL},
+                              {"late", &settings.late_ms, 0, 100000, NULL, NULL},
                               {0}};
     parse_options(argc, argv, rank, "mpi_first_death", kHelp, options);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if ((uint64_t)rank == plan.victim) {
-        if (plan.after_ms == 0) (void)kill(getpid(), SIGKILL);
-        if (pthread_create(&thread, NULL, die, &plan) != 0) MPI_Abort(MPI_COMM_WORLD, 3);
+    if ((uint64_t)rank == settings.victim) {
+        if (settings.after_ms == 0) (void)kill(getpid(), SIGKILL);
+        if (pthread_create(&thread, NULL, die, &settings) != 0) MPI_Abort(MPI_COMM_WORLD, 3);
     }
-    if (rank == 1) rest(plan.late_ms);
+    if (rank == 1) rest(settings.late_ms);
     const double start = MPI_Wtime();
     while (code == MPI_SUCCESS) {
         code = MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);

@@ -129,12 +129,12 @@ int main(int argc, char** argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &t.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &t.size);
     parse(argc, argv, &t);
-    const uint64_t most = t.bound / kWord + 1;
+    const uint64_t max = t.bound / kWord + 1;
     const bool holes = strchr(t.operations, 'd') != NULL;
-    uint64_t* words = malloc((at(most, holes) + kStride) * kWord);
+    uint64_t* words = malloc((at(max, holes) + kStride) * kWord);
     if (words == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
     MPI_Barrier(MPI_COMM_WORLD);
-    for (uint64_t count = most - 2; count <= most; ++count)
+    for (uint64_t count = max - 2; count <= max; ++count)
         for (const char* kind = t.operations; *kind != '\0'; ++kind) {
             if (*kind == 'r' || *kind == 'a') {
                 reduce(&t, words, count, *kind == 'a');

@@ -8,7 +8,7 @@ enum { kCalls = 5 };
 
 int main(int argc, char** argv) {
     MPI_Comm part = MPI_COMM_NULL;
-    MPI_Group all, most;
+    MPI_Group all, max;
     int rank, size;
     bool good = true;
     MPI_Init(&argc, &argv);
@@ -16,9 +16,9 @@ int main(int argc, char** argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     // MPI_Comm_create_group needs no collective of MPI_COMM_WORLD.
     MPI_Comm_group(MPI_COMM_WORLD, &all);
-    MPI_Group_excl(all, 1, &(int){size - 1}, &most);
-    if (rank < size - 1) MPI_Comm_create_group(MPI_COMM_WORLD, most, 0, &part);
-    MPI_Group_free(&most);
+    MPI_Group_excl(all, 1, &(int){size - 1}, &max);
+    if (rank < size - 1) MPI_Comm_create_group(MPI_COMM_WORLD, max, 0, &part);
+    MPI_Group_free(&max);
     MPI_Group_free(&all);
     const MPI_Comm comms[] = {part, MPI_COMM_WORLD};
     for (int i = 0; i < 2; ++i) {

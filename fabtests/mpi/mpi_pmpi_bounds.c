@@ -74,7 +74,7 @@ static uint64_t bound_of(const char* name, uint64_t usual) {
     return text == NULL || parse_size(text, &usual) == 0 ? usual : 0;
 }
 
-static uint64_t elements_of(const Plan* p, const Part* part) {
+static uint64_t elements_of(const Call* p, const Part* part) {
     const Lists l = pmpi_make_lists(p, part, 1);
     switch (p->operation) {
         case kBcast:
@@ -90,7 +90,7 @@ static uint64_t elements_of(const Plan* p, const Part* part) {
     }
 }
 
-static bool should_be_served(const Run* r, const Plan* p, const Part* part) {
+static bool should_be_served(const Run* r, const Call* p, const Part* part) {
     const Lists l = pmpi_make_lists(p, part, 1);
     const uint64_t elements = elements_of(p, part), bytes = elements * p->width;
     if ((uint64_t)part->size < r->min_members || bytes == 0) return false;
@@ -101,17 +101,17 @@ static bool should_be_served(const Run* r, const Plan* p, const Part* part) {
     return true;
 }
 
-static void call(Run* r, const Plan* plan, const Part* part) {
+static void call(Run* r, const Call* drawn, const Part* part) {
     ++r->calls;
-    ++r->made[plan->operation];
-    r->served[plan->operation] += should_be_served(r, plan, part);
-    if (pmpi_check_call(plan, part)) return;
-    pmpi_print_plan(plan, part);
+    ++r->made[drawn->operation];
+    r->served[drawn->operation] += should_be_served(r, drawn, part);
+    if (pmpi_check_call(drawn, part)) return;
+    pmpi_print_call(drawn, part);
     ++r->failures;
 }
 
-static Plan plan_of(const Case* c, size_t count, int root) {
-    Plan p = {.operation = c->operation, .type = MPI_BYTE, .width = 1, .op = MPI_SUM, .count = count};
+static Call call_of(const Case* c, size_t count, int root) {
+    Call p = {.operation = c->operation, .type = MPI_BYTE, .width = 1, .op = MPI_SUM, .count = count};
     if (pmpi_is_reduction(c->operation)) {
         p.type = MPI_INT;
         p.width = sizeof(int);
@@ -132,7 +132,7 @@ static Plan plan_of(const Case* c, size_t count, int root) {
 static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const Part* part) {
     for (size_t i = 0; i < count; ++i) {
         const Case* c = &cases[i];
-        Plan p = plan_of(c, 0, (int)(i % (size_t)part->size));
+        Call p = call_of(c, 0, (int)(i % (size_t)part->size));
         const uint64_t members = c->crosses == kAll    ? (uint64_t)part->size
                                  : c->crosses == kBoth ? 2 * (uint64_t)part->size
                                                        : 1;
@@ -148,13 +148,13 @@ static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const
 static void cross_shapes(Run* r, const Part* part) {
     for (int step = -2; step <= 2; ++step) {
         Case c = {.operation = kAllgatherv, .shape = kHalf};
-        Plan p = plan_of(&c, 3000, 0);
+        Call p = call_of(&c, 3000, 0);
         p.extra = step;
         call(r, &p, part);
         p.extra = step + 3000 * (part->size / 2 - part->size / 4);
         if (part->size % 4 == 0 && step <= 0) call(r, &p, part);
         c = (Case){.operation = kReduceScatter, .shape = step % 2 == 0 ? kStairs : kDistributed};
-        p = plan_of(&c, step == 0 ? 0 : (size_t)(1000 + step), 0);
+        p = call_of(&c, step == 0 ? 0 : (size_t)(1000 + step), 0);
         call(r, &p, part);
     }
 }
@@ -166,7 +166,7 @@ static void cross_members(Run* r, const Part* world) {
         MPI_Comm_split(MPI_COMM_WORLD, world->rank < members ? 0 : MPI_UNDEFINED, world->rank, &comm);
         if (comm == MPI_COMM_NULL) continue;
         const Part part = pmpi_make_part(comm);
-        const Plan p = plan_of(&kSmall, r->min_bytes + 10, 0);
+        const Call p = call_of(&kSmall, r->min_bytes + 10, 0);
         call(r, &p, &part);
         MPI_Comm_free(&comm);
     }
@@ -212,7 +212,7 @@ static void cross_orphans(Run* r) {
         MPI_Comm comm;
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         const Part part = pmpi_make_part(comm);
-        const Plan p = plan_of(&kSmall, r->min_bytes + 10, i % part.size);
+        const Call p = call_of(&kSmall, r->min_bytes + 10, i % part.size);
         call(r, &p, &part);
         MPI_Comm_free(&comm);
     }

@@ -25,7 +25,7 @@ bool pmpi_is_reduction(Operation operation) {
            operation == kReduceScatterBlock;
 }
 
-static void make_element(const Plan* p, uint8_t* to, uint64_t random) {
+static void make_element(const Call* p, uint8_t* to, uint64_t random) {
     const int small = (int)(random % 7) - 3;
     if (p->type == MPI_DOUBLE)
         memcpy(to, &(double){small}, sizeof(double));
@@ -38,11 +38,11 @@ static void make_element(const Plan* p, uint8_t* to, uint64_t random) {
 }
 
 // Returns the distance between elements in bytes.
-static size_t step_of(const Plan* p, Layout layout) {
+static size_t step_of(const Call* p, Layout layout) {
     return p->width * (layout == kGaps ? 2 : 1);
 }
 
-static Buffer take(const Plan* p, Layout layout, size_t elements) {
+static Buffer take(const Call* p, Layout layout, size_t elements) {
     Buffer b = {.bytes = elements * step_of(p, layout) + 2 * kGuard};
     b.memory = malloc(b.bytes);
     if (b.memory == NULL) MPI_Abort(MPI_COMM_WORLD, 2);
@@ -51,7 +51,7 @@ static Buffer take(const Plan* p, Layout layout, size_t elements) {
     return b;
 }
 
-static void fill(const Plan* p, Layout layout, Buffer* b, size_t elements, int rank) {
+static void fill(const Call* p, Layout layout, Buffer* b, size_t elements, int rank) {
     uint64_t state = p->key * 31 + (uint64_t)rank;
     const size_t step = step_of(p, layout);
     for (size_t i = 0; i < elements && p->type != MPI_BYTE; ++i)
@@ -64,7 +64,7 @@ static void fill(const Plan* p, Layout layout, Buffer* b, size_t elements, int r
 }
 
 // A swapped layout consists of pairs of elements, so counts are even.
-static MPI_Datatype make_type(const Plan* p, Layout layout, int* per) {
+static MPI_Datatype make_type(const Call* p, Layout layout, int* per) {
     MPI_Datatype type = p->type;
     const MPI_Aint width = (MPI_Aint)p->width;
     *per = layout == kSwapped ? 2 : 1;
@@ -75,7 +75,7 @@ static MPI_Datatype make_type(const Plan* p, Layout layout, int* per) {
     return type;
 }
 
-static size_t blocks_in(const Plan* p, const Part* part) {
+static size_t blocks_in(const Call* p, const Part* part) {
     switch (p->operation) {
         case kScatter:
         case kAlltoall:
@@ -86,7 +86,7 @@ static size_t blocks_in(const Plan* p, const Part* part) {
     }
 }
 
-static size_t blocks_out(const Plan* p, const Part* part) {
+static size_t blocks_out(const Call* p, const Part* part) {
     switch (p->operation) {
         case kAllgather:
         case kAllgatherv:
@@ -102,7 +102,7 @@ static size_t blocks_out(const Plan* p, const Part* part) {
 #define CALL_LARGE(name, ...) \
     (reference ? PMPI_##name(__VA_ARGS__) : p->large ? MPI_##name##_c(__VA_ARGS__) : MPI_##name(__VA_ARGS__))
 
-static int count_of(const Plan* p, const Part* part, int rank, int per, uint64_t* state) {
+static int count_of(const Call* p, const Part* part, int rank, int per, uint64_t* state) {
     const int count = (int)p->count, any = (int)random_between(state, 0, p->count / 2), half = part->size / 2;
     switch (p->shape) {
         case kDistributed:
@@ -120,7 +120,7 @@ static int count_of(const Plan* p, const Part* part, int rank, int per, uint64_t
 }
 
 // MPI_Allgatherv's displacements have gaps on some ranks.
-Lists pmpi_make_lists(const Plan* p, const Part* part, int per) {
+Lists pmpi_make_lists(const Call* p, const Part* part, int per) {
     Lists l = {.sum = 0};
     uint64_t state = p->key;
     const int gap = p->operation == kAllgatherv && p->in == kGaps ? 2 : 0;
@@ -138,7 +138,7 @@ Lists pmpi_make_lists(const Plan* p, const Part* part, int per) {
     return l;
 }
 
-static int perform(const Plan* p, const Part* part, bool reference, Buffer* in_buffer, Buffer* out_buffer) {
+static int perform(const Call* p, const Part* part, bool reference, Buffer* in_buffer, Buffer* out_buffer) {
     int in_per, out_per, rc = MPI_SUCCESS;
     MPI_Datatype in_type = make_type(p, p->in, &in_per), out_type = make_type(p, p->out, &out_per);
     const int n = (int)p->count;
@@ -195,17 +195,17 @@ static int perform(const Plan* p, const Part* part, bool reference, Buffer* in_b
     return rc;
 }
 
-bool pmpi_check_call(const Plan* p, const Part* part) {
+bool pmpi_check_call(const Call* p, const Part* part) {
     Buffer in[2], out[2];
     bool good = true;
     for (int reference = 0; reference < 2; ++reference) {
         // Room for the counts and gaps, and for inputs in the result buffer.
-        const size_t most = (p->count + 4) * (size_t)part->size;
+        const size_t max = (p->count + 4) * (size_t)part->size;
         const size_t in_elements = p->operation == kReduceScatter || p->operation == kAllgatherv
-                                       ? most
+                                       ? max
                                        : p->count * blocks_in(p, part);
         const size_t out_elements = pmpi_is_reduction(p->operation) || p->operation == kAllgatherv
-                                        ? most
+                                        ? max
                                         : p->count * blocks_out(p, part);
         in[reference] = take(p, p->in, in_elements);
         out[reference] = take(p, p->out, out_elements);
@@ -229,7 +229,7 @@ bool pmpi_check_call(const Plan* p, const Part* part) {
     return good;
 }
 
-void pmpi_print_plan(const Plan* p, const Part* part) {
+void pmpi_print_call(const Call* p, const Part* part) {
     fprintf(stderr,
             "BAD on rank %d of %d: %s of %zu x %zu bytes, root %d%s%s%s, layouts %d %d, shape %d%+d\n",
             part->rank, part->size, pmpi_operation_names[p->operation], p->count, p->width, p->root,

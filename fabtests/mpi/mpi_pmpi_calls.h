@@ -34,7 +34,7 @@ typedef struct {
 
 typedef enum { kPlain, kGaps, kSwapped, kDup, kLayouts } Layout;
 
-// Shapes of the counts of a v operation, from the plan's count c: c, and c + 1 for the first member (the
+// Shapes of the counts of a v operation, from the call's count c: c, and c + 1 for the first member (the
 // provider's distribution); all c; any count up to c; c, c - 1, c - 2 ...; c for half of the members and 0
 // for the others, with `extra` added to one count.
 typedef enum { kDistributed, kAlike, kAny, kDrawnShapes, kStairs = kDrawnShapes, kHalf } Shape;
@@ -52,7 +52,7 @@ typedef struct {
     int extra;
     bool backwards;  // MPI_Allgatherv's blocks are ordered from the last rank to the first
     uint64_t key;
-} Plan;
+} Call;
 
 typedef struct {
     int counts[kMaxMembers], places[kMaxMembers], largest, sum;
@@ -60,9 +60,9 @@ typedef struct {
 
 Part pmpi_make_part(MPI_Comm comm);
 bool pmpi_is_reduction(Operation operation);
-// The counts are in units of `per` elements of the plan.
-Lists pmpi_make_lists(const Plan* plan, const Part* part, int per);
-bool pmpi_check_call(const Plan* plan, const Part* part);
-void pmpi_print_plan(const Plan* plan, const Part* part);
+// The counts are in units of `per` elements of the call.
+Lists pmpi_make_lists(const Call* call, const Part* part, int per);
+bool pmpi_check_call(const Call* call, const Part* part);
+void pmpi_print_call(const Call* call, const Part* part);
 
 #endif

@@ -15,7 +15,7 @@
 
 enum { kPartEvery = 40, kTag = 3, kRendezvous = 1 << 20 };
 
-static Plan draw(const Part* part, uint64_t key, size_t max) {
+static Call draw(const Part* part, uint64_t key, size_t max) {
     const struct {
         MPI_Datatype type;
         size_t width;
@@ -30,7 +30,7 @@ static Plan draw(const Part* part, uint64_t key, size_t max) {
                   {MPI_INT8_T, 1, 0x36}};
     const MPI_Op kOperators[] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_LOR, MPI_BXOR, MPI_BAND};
     uint64_t state = key, own = key + 77 * (uint64_t)part->rank;
-    Plan p = {.key = next_random(&state)};
+    Call p = {.key = next_random(&state)};
     p.operation = (Operation)(next_random(&state) % kOperations);
     const size_t type = next_random(&state) % (sizeof(kTypes) / sizeof(kTypes[0]));
     p.type = kTypes[type].type;
@@ -72,7 +72,7 @@ static bool check_progress(const Part* part) {
 int main(int argc, char** argv) {
     static const char kHelp[] =
         "usage: mpiexec ... mpi_pmpi_check [OPERATIONS [BYTES [SEED]]]\n"
-        "  OPERATIONS  how many [300];  BYTES  of a block at most [64K];  SEED  of the plan [1]\n"
+        "  OPERATIONS  how many [300];  BYTES  of a block at most [64K];  SEED  of the drawn operations [1]\n"
         "Numbers take K, M and G.\n";
     uint64_t numbers[3] = {300, 64 << 10, 1}, failures = 0, all = 0;
     bool bad = argc > 4;
@@ -96,9 +96,9 @@ int main(int argc, char** argv) {
             part = pmpi_make_part(part.comm);
         }
         const Part* where = key % 4 == 0 ? &part : &world;
-        const Plan plan = draw(where, key, numbers[1]);
-        if (pmpi_check_call(&plan, where)) continue;
-        pmpi_print_plan(&plan, where);
+        const Call drawn = draw(where, key, numbers[1]);
+        if (pmpi_check_call(&drawn, where)) continue;
+        pmpi_print_call(&drawn, where);
         ++failures;
     }
     MPI_Comm_free(&part.comm);

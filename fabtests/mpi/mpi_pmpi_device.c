@@ -36,13 +36,13 @@ int PMPI_Unpack(const void* from, int bytes, int* at, void* to, int count, MPI_D
 #pragma GCC visibility pop
 
 static bool is_left(const Case* c) {
-    const bool order = c->plan.op->op == MPI_MAX || c->plan.op->op == MPI_MIN;
-    return c->kind == kAllgatherv || c->kind == kReduceScatter || c->plan.count == 0 ||
-           (order && c->plan.type->name[0] == 'u');
+    const bool order = c->drawn.op->op == MPI_MAX || c->drawn.op->op == MPI_MIN;
+    return c->kind == kAllgatherv || c->kind == kReduceScatter || c->drawn.count == 0 ||
+           (order && c->drawn.type->name[0] == 'u');
 }
 
 int main(int argc, char** argv) {
-    enum { kRounds = 150, kMost = 64 << 10 };
+    enum { kRounds = 150, kMax = 64 << 10 };
     static Device device;
     MPI_Init(&argc, &argv);
     Part world = part_of(MPI_COMM_WORLD, 0);
@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
         char what[200];
         const uint64_t key = next_random(&state);
         world.device = world.rank % 2 == 1 ? &device : NULL;
-        case_draw(&c, &world, (Kind)(i % kKinds), key, kMost, true);
+        case_draw(&c, &world, (Kind)(i % kKinds), key, kMax, true);
         if (is_left(&c)) {
             free(c.counts);
             continue;

@@ -84,7 +84,7 @@ static void check_handler_that_frees(void) {
     MPI_Comm_set_errhandler(comm, handler);
     MPI_Errhandler_free(&handler);
     const int code = MPI_Bcast(memory, g_rank == 0 ? 100 : 200, gaps, 0, comm);
-    check(g_rank == 0 || code != MPI_SUCCESS, "members that disagree about the length are told");
+    check(g_rank == 0 || code != MPI_SUCCESS, "members that disagree about the length get an error");
     check(g_handled == before + (code != MPI_SUCCESS), "the error handler was called once");
     if (code == MPI_SUCCESS) MPI_Comm_free(&comm);
     MPI_Type_free(&gaps);

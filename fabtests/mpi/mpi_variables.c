@@ -9,7 +9,7 @@ static const char kHelp[] =
     "  --help, --version\n"
     "Rank 0 prints a line for each variable: its name, and its value there in the end.\n";
 
-enum { kMost = 64, kNameBytes = 128 };
+enum { kMax = 64, kNameBytes = 128 };
 static const char kPrefix[] = "coll_mcastcoll_";
 
 typedef struct {
@@ -17,10 +17,10 @@ typedef struct {
     MPI_T_pvar_handle handle;
 } Variable;
 
-static int find_all(MPI_T_pvar_session session, Variable found[kMost]) {
+static int find_all(MPI_T_pvar_session session, Variable found[kMax]) {
     int all = 0, count = 0;
     MPI_T_pvar_get_num(&all);
-    for (int i = 0; i < all && count < kMost; ++i) {
+    for (int i = 0; i < all && count < kMax; ++i) {
         char name[kNameBytes], text[1];
         int bytes = sizeof(name), text_bytes = sizeof(text), verbosity, kind, bind, is_constant,
             is_continuous, is_atomic, values;
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
     MPI_T_pvar_session session;
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
     MPI_T_pvar_session_create(&session);
-    static Variable variables[kMost];
+    static Variable variables[kMax];
     const int count = find_all(session, variables);
     static char message[1000];
     MPI_Barrier(MPI_COMM_WORLD);

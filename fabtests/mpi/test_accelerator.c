@@ -7,13 +7,13 @@
 MccComponent mcc_component;
 
 static int on_device[4], in_host[4];
-static unsigned asked;
+static unsigned queries;
 
 #if __has_include("opal/mca/accelerator/base/base.h")
 
 static int check(const void* at, int* device, uint64_t* flags) {
     (void)device, (void)flags;
-    ++asked;
+    ++queries;
     return on_device == at;
 }
 
@@ -31,7 +31,7 @@ static void take_away(void) {
 #else
 
 bool opal_cuda_check_bufs(char* first, char* second) {
-    ++asked;
+    ++queries;
     return (char*)on_device == first || (char*)on_device == second;
 }
 
@@ -57,13 +57,13 @@ Test(accelerator, its_memory_is_not_contiguous) {
     cr_assert(mcc_is_device(on_device) && !mcc_is_device(in_host));
     cr_assert_null(contiguous(on_device));
     cr_assert_eq(contiguous(in_host), (const uint8_t*)in_host);
-    cr_assert_eq(asked, 4);
+    cr_assert_eq(queries, 4);
 }
 
-Test(accelerator, without_one_nothing_is_asked) {
+Test(accelerator, without_one_no_query_is_made) {
     take_away();
     mcc_component.has_accelerator = mcc_has_accelerator();
     cr_assert(!mcc_component.has_accelerator);
     cr_assert_eq(contiguous(on_device), (const uint8_t*)on_device);
-    cr_assert_eq(asked, 0);
+    cr_assert_eq(queries, 0);
 }

@@ -12,22 +12,22 @@
 // Sets the limit that leaves this many free descriptors.
 static unsigned long leave(unsigned wanted) {
     struct rlimit limit;
-    unsigned long most = 0;
-    for (unsigned left = 0; left < wanted; ++most) left += fcntl((int)most, F_GETFD) < 0;
+    unsigned long max = 0;
+    for (unsigned left = 0; left < wanted; ++max) left += fcntl((int)max, F_GETFD) < 0;
     cr_assert_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    limit.rlim_cur = most;
+    limit.rlim_cur = max;
     cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    return most;
+    return max;
 }
 
 Test(descriptors, as_many_as_are_wanted_must_be_left) {
     char reason[kMccReasonBytes] = "", said[kMccReasonBytes];
-    const unsigned long most = leave(100);
+    const unsigned long max = leave(100);
     cr_assert(mcc_descriptors_left(99, reason));
     cr_assert(mcc_descriptors_left(100, reason));
     cr_assert_str_empty(reason);
     cr_assert_not(mcc_descriptors_left(101, reason));
-    snprintf(said, sizeof(said), "only 100 file descriptors are left (ulimit -n is %lu)", most);
+    snprintf(said, sizeof(said), "only 100 file descriptors are left (ulimit -n is %lu)", max);
     cr_assert(strstr(reason, said) == reason, "%s", reason);
 }
 

@@ -50,7 +50,7 @@ Test(probe, the_first_host_without_datagrams_is_named, .timeout = 60) {
     cr_assert_gt(mcc_now_s() - begun_s, 0.9, "no time for those that take another way");
 }
 
-Test(probe, an_address_in_use_tells_nothing) {
+Test(probe, an_address_in_use_is_no_result) {
     open_it(AF_INET);
     MccProbe second = probe;
     mcc_probe_open(&second, &here, sizeof(here));

@@ -6,13 +6,13 @@
 
 #include "core/secret.h"
 
-static MccKeyPair parent, child, stranger;
+static MccKeyPair parent, child, foreign;
 static MccEdgeKey above, below;
 static MccSecret secret;
 static const char kContext[] = "communicator 7, from 0 to 5";
 
 static void draw(void) {
-    cr_assert(mcc_draw_key_pair(&parent) && mcc_draw_key_pair(&child) && mcc_draw_key_pair(&stranger));
+    cr_assert(mcc_draw_key_pair(&parent) && mcc_draw_key_pair(&child) && mcc_draw_key_pair(&foreign));
     cr_assert(mcc_edge_key(&parent, &child.public_key, &above));
     cr_assert(mcc_edge_key(&child, &parent.public_key, &below));
     cr_assert(mcc_draw_secret(&secret));
@@ -55,9 +55,9 @@ Test(secret, each_message_is_another, .init = draw) {
 Test(secret, another_process_does_not_get_it, .init = draw) {
     const MccWrappedSecret wrapped = wrap();
     MccEdgeKey other;
-    cr_assert(mcc_edge_key(&stranger, &parent.public_key, &other));
+    cr_assert(mcc_edge_key(&foreign, &parent.public_key, &other));
     cr_assert(is_refused(&other, kContext, sizeof(kContext), &wrapped));
-    cr_assert(mcc_edge_key(&stranger, &child.public_key, &other));
+    cr_assert(mcc_edge_key(&foreign, &child.public_key, &other));
     cr_assert(is_refused(&other, kContext, sizeof(kContext), &wrapped));
 }
 

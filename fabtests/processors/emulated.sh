@@ -13,7 +13,7 @@ set -uo pipefail
 ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }
-seeds=40 tests=(wire reduce feed)
+seeds=40 tests=(wire reduce reliable)
 while case ${1:-} in -*) true ;; *) false ;; esac do
     case $1 in
         --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;;

@@ -36,7 +36,7 @@ std::span<const Case> all_cases();
 // split_relay.cc: both sites' gateways in one process, as plain as possible. Listens at both, writes the two
 // ports to a descriptor, and until killed reads prefaces, connects to the targets from the other gateway's
 // address, sends the preface there, and carries bytes both ways.
-[[noreturn]] void run_relay(const RelayFaults& faults, int tell_fd);
+[[noreturn]] void run_relay(const RelayFaults& faults, int report_fd);
 
 // One site's gateway in a process of its own, equally plain: a connection between gateways for each
 // connection of a program, and no connections kept open in advance.  Shows the effect of splitting alone, for

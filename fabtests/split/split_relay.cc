@@ -53,7 +53,7 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
         const std::size_t step = faults.byte_by_byte ? 1 : bytes.size();
         for (std::size_t at = 0; at < bytes.size(); at += step) {
             send_all(far, bytes.data() + at, step);
-            // In total a little under the library's patience, or over it: both must work.
+            // In total a little under the library's timeout, or over it: both must work.
             if (faults.byte_by_byte) sleep_ms(3);
         }
     }
@@ -109,7 +109,7 @@ void run_gateway(const std::string& sites_file, const std::string& site) {
     }
 }
 
-void run_relay(const RelayFaults& faults, int tell_fd) {
+void run_relay(const RelayFaults& faults, int report_fd) {
     const int backlog = faults.accept_after_ms > 0 ? 0 : 4096;
     const std::array<int, 2> listeners{listening(kGatewayA, AF_INET, backlog),
                                        listening(kGatewayB, AF_INET, backlog)};
@@ -120,8 +120,8 @@ void run_relay(const RelayFaults& faults, int tell_fd) {
             one = bound_socket(kGatewayA, AF_INET, SOCK_NONBLOCK);
             connect_to(one, own(listeners[0]));
         }
-    MUST(write(tell_fd, ports.data(), sizeof ports) == sizeof ports);
-    close(tell_fd);
+    MUST(write(report_fd, ports.data(), sizeof ports) == sizeof ports);
+    close(report_fd);
     sleep_ms(faults.accept_after_ms);
     for (const int one : fillers)
         if (one >= 0) close(one);

@@ -131,7 +131,7 @@ void Member::exchange_addresses(const Opening& opening) {
     if (!opening.successor) meet();
 }
 
-Fid<fid_av_set> Member::everybody() {
+Fid<fid_av_set> Member::all_members() {
     fi_av_set_attr attr{};
     attr.count = size_;
     attr.start_addr = address_of(0);
@@ -142,7 +142,7 @@ Fid<fid_av_set> Member::everybody() {
     return Fid<fid_av_set>(set);
 }
 
-Fid<fid_av_set> Member::nobody() {
+Fid<fid_av_set> Member::empty_set() {
     fi_av_set_attr attr{};
     attr.count = size_;
     attr.start_addr = FI_ADDR_NOTAVAIL;
@@ -156,9 +156,9 @@ Fid<fid_av_set> Member::nobody() {
 Fid<fid_av_set> Member::set_of(const std::vector<unsigned>& ranks) {
     Fid<fid_av_set> set;
     if (options_.is_mcastcoll()) {
-        set = nobody();
+        set = empty_set();
     } else {
-        set = everybody();
+        set = all_members();
         for (unsigned i = 0; i < size_; ++i)
             must(fi_av_set_remove(set.get(), address_of(i)), "fi_av_set_remove");
     }

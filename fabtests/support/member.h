@@ -97,8 +97,8 @@ class Member {
     fi_addr_t address_of(unsigned rank) const { return addresses_.at(rank); }
 
     // Address vector sets: all members; none; the given ranks in this order.
-    Fid<fid_av_set> everybody();
-    Fid<fid_av_set> nobody();
+    Fid<fid_av_set> all_members();
+    Fid<fid_av_set> empty_set();
     Fid<fid_av_set> set_of(const std::vector<unsigned>& ranks);
 
     std::unique_ptr<Join> start_join(const fid_av_set* set, fi_addr_t collective_address = FI_ADDR_NOTAVAIL);

@@ -37,7 +37,7 @@ static_assert(sizeof(MessageHeader) == 16);
 
 // Connects from an address of 127/8 and claims to listen at `port`. Returns no descriptor if the connection
 // is refused.
-inline FileDescriptor connect_stranger(const sockaddr_in& to, const char* from, std::uint16_t port) {
+inline FileDescriptor connect_foreign(const sockaddr_in& to, const char* from, std::uint16_t port) {
     FileDescriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in own{};
     own.sin_family = AF_INET;

@@ -217,11 +217,11 @@ class Bench {
     }
 
     // Delivers the vote of a leaf that received the probes of these members.
-    void vote(std::uint32_t voter, const std::vector<std::uint32_t>& heard) {
+    void vote(std::uint32_t voter, const std::vector<std::uint32_t>& received) {
         const std::uint32_t members = engine.config().members;
         std::vector<bool> bits(members);
         bits[voter] = true;
-        for (std::uint32_t r : heard) bits[r] = true;
+        for (std::uint32_t r : received) bits[r] = true;
         engine::Ballots ballots(members, 1, 1024);
         ballots.cast(rank_of(voter), bits, true);
         message({.kind = Kind::vote,

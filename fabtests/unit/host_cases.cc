@@ -32,8 +32,8 @@ int carry_out(Team& team, const Party& party, InPlace wanted, std::uint64_t salt
     const auto has = [&](std::uint32_t member, std::size_t place) { return element(member, place, salt); };
     const auto combined = [](std::uint64_t to, std::uint64_t from) { return to * 31 + from; };
     Material<std::uint64_t> material;
-    material.lay_out(
-        party, wanted == InPlace::everybody || (wanted == InPlace::odd_members && party.self % 2 == 1), has);
+    material.lay_out(party, wanted == InPlace::all || (wanted == InPlace::odd_members && party.self % 2 == 1),
+                     has);
     Operation op;
     material.put_into(op);
     op.root = party.root;
@@ -58,7 +58,7 @@ int cases_of(Team& team, Kind kind, const std::vector<std::size_t>& sizes) {
     const std::uint32_t roots = host::is_rooted(kind) ? team.size() : 1;
     for (const std::size_t elements : sizes)
         for (std::uint32_t root = 0; root < roots; ++root)
-            for (const InPlace in_place : {InPlace::nobody, InPlace::everybody, InPlace::odd_members}) {
+            for (const InPlace in_place : {InPlace::none, InPlace::all, InPlace::odd_members}) {
                 const std::size_t count = kind == Kind::barrier ? 0 : elements;
                 const Party party{kind, root, count, team.self(), team.size()};
                 if (const int code = carry_out(team, party, in_place, ++salt); code != 0) {

@@ -8,7 +8,7 @@
 namespace mcastcoll::test {
 
 // Members with the result in place of the input.
-enum class InPlace { nobody, everybody, odd_members };
+enum class InPlace { none, all, odd_members };
 
 // Every kind with this many elements of 8 bytes (of a vector, or of one block), every root, in place and not.
 // Returns 0, or the number of the failed check, which is printed.

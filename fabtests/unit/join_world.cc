@@ -27,7 +27,7 @@ JoinProcess::JoinProcess(JoinWorld& world, Rank self, wire::JoinId id, std::uint
       world_(world),
       self_(self),
       id_(id),
-      most_under_way_(world.network_.messages_at_once) {
+      max_under_way_(world.network_.messages_at_once) {
     hello.id = id;
     hello.rank = self;
     hello.members = static_cast<std::uint32_t>(world.size());
@@ -68,7 +68,7 @@ void JoinProcess::on_datagram(Rank from, Bytes bytes) {
 }
 
 void JoinProcess::on_hello(const wire::Hello& hello) {
-    ++heard;
+    ++received;
     if (join && hello.id == id_) {
         if (!join->gathers(hello.rank)) return world_.complain("a hello went to the wrong member");
         const wire::JoinKind kind = error != 0 ? wire::JoinKind::abort : wire::JoinKind::ack;
@@ -81,7 +81,7 @@ void JoinProcess::on_hello(const wire::Hello& hello) {
 }
 
 void JoinProcess::on_join_message(Bytes message) {
-    ++heard;
+    ++received;
     if (!join) return;
     if (const auto part = wire::decode_part(message)) {
         if (part->head.to != id_ || error != 0 || !arrival_.add(*part, SIZE_MAX)) return;
@@ -271,9 +271,9 @@ std::string JoinWorld::why_not_all_welcomed() {
         const wire::Welcome& first = *process(0).welcome;
         if (one.welcome->key != first.key || one.welcome->epoch != first.epoch ||
             one.welcome->peers != first.peers)
-            return fmt::format("rank {} was told of another group", rank);
+            return fmt::format("rank {} was informed of another group", rank);
         if (one.welcome->id != process(0).hello.id)
-            return fmt::format("rank {} was told by an id that rank 0 does not know the join by", rank);
+            return fmt::format("rank {} was informed by an id that rank 0 does not use for the join", rank);
     }
     return {};
 }

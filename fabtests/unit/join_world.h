@@ -51,7 +51,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     Nanoseconds deadline = kNever;
     Nanoseconds over_at = kNever;  // the latest end: an abort may follow a welcome
     std::size_t hellos_sent = 0, echoes_sent = 0;
-    std::size_t heard = 0;        // hellos and messages received
+    std::size_t received = 0;     // hellos and messages received
     unsigned failing_hellos = 0;  // for lack of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;
@@ -67,7 +67,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     void queue_message(std::vector<group::Outbox::Peer> to, wire::ByteString message) override;
     void withdraw() override { outbox_.withdraw(kOwner); }
     void explain(std::string_view sentence) override { sentences.emplace_back(sentence); }
-    bool has_room(std::size_t) const override { return under_way_ < most_under_way_; }
+    bool has_room(std::size_t) const override { return under_way_ < max_under_way_; }
     void send_join_message(group::Outbox::Peer to, Bytes message) override;
     void on_hello(const wire::Hello& hello);
     void follow();
@@ -80,7 +80,7 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     const wire::JoinId id_;
     group::Arrival arrival_;
     group::Outbox outbox_;
-    std::size_t under_way_ = 0, most_under_way_ = 0;
+    std::size_t under_way_ = 0, max_under_way_ = 0;
     std::vector<wire::Hello> early_;
 };
 

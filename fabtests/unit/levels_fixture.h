@@ -102,7 +102,7 @@ class Group {
             exchange.message_bytes = message_bytes;
             exchange.long_window_bytes = 4 * message_bytes;
             exchange.borrowed_credit_bytes = 2 * exchange.long_window_bytes;
-            exchange.least_window_bytes = exchange.most_window_bytes =
+            exchange.min_window_bytes = exchange.max_window_bytes =
                 exchange_window == 0 ? exchange.long_window_bytes : exchange_window;
             member.exchange = std::make_unique<ExchangeLevel>(exchange);
             member.planner = std::make_unique<Planner>(
@@ -144,8 +144,8 @@ class Group {
             prepare(one, script);
             one.site->start(now_);
         }
-        const std::size_t most_turns = 20000 * (script.size() + 1) * members_.size();
-        for (std::size_t turn = 0; turn < most_turns; ++turn) {
+        const std::size_t max_turns = 20000 * (script.size() + 1) * members_.size();
+        for (std::size_t turn = 0; turn < max_turns; ++turn) {
             Member& one = members_[random_() % members_.size()];
             now_ = now_ + Nanoseconds::from_us(1);
             if (one.submitted < script.size() && all_connected() && random_() % 4 == 0)
@@ -153,7 +153,7 @@ class Group {
             one.planner->progress(now_);
             end_level_operations(one);
             carry(one);
-            for (std::size_t most = random_() % 4; most > 0 && !mail_.empty(); --most) deliver();
+            for (std::size_t max = random_() % 4; max > 0 && !mail_.empty(); --max) deliver();
             if (all_completed(script.size())) return check(script);
         }
         return "does not end";

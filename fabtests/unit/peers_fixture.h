@@ -46,7 +46,7 @@ class PeerMaker {
         std::uint32_t pid = 0, ranks = 0;
     };
 
-    std::uint64_t up_to(std::uint64_t most) { return random_() % (most + 1); }
+    std::uint64_t up_to(std::uint64_t max) { return random_() % (max + 1); }
     template <typename Unsigned>
     static void add(wire::ByteString& to, Unsigned value) {
         to.resize(to.size() + sizeof value);

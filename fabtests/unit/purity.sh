@@ -22,13 +22,13 @@ calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|w
 # Pure headers of base/.
 base='base/(bitmap|cache|collective|function_ref|rank_set|result|ring|types)\.h'
 
-for layer in wire engine feed levels topology session group; do
+for layer in wire engine reliable levels topology session group; do
     folder=$top/$(folder_of $layer)
     [ -d "$folder" ] || { complain "no folder $folder"; continue; }
     own='wire'
     sources=("$folder"/*.h "$folder"/*.cc)
     case $layer in
-        feed) own='wire|feed' ;;
+        reliable) own='wire|reliable' ;;
         session) own='wire|gateway/session' ;;
         engine) own='wire|engine|reduce' ;;
         levels) own='wire|engine|reduce|topology|levels' ;;
@@ -66,7 +66,7 @@ done < <(grep -nE "(^|[^A-Za-z0-9_.>:])$calls\(" "${sources[@]}" | grep -vE ':[0
 
 # Undefined symbols of the objects.
 denied='socket|bind|connect|listen|accept4?|recv|recvfrom|recvmsg|recvmmsg|send|sendto|sendmsg|sendmmsg|poll|ppoll|select|epoll_.*|open|openat|read|readv|write|writev|ioctl|fcntl|clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|rand|srand|random|srandom|rand_r|drand48|getrandom|getentropy|getenv|secure_getenv|printf|fprintf|vprintf|vfprintf|puts|fputs|fwrite|syslog|fork|execve|mmap|munmap|shm_open|pthread_create|syscall|fi_.*'
-for layer in wire engine feed levels topology session group; do
+for layer in wire engine reliable levels topology session group; do
     archive=$(folder_of $layer)/.libs/libmcc$layer.a
     if [ ! -f "$archive" ]; then
         complain "no archive $archive: build first"
@@ -81,4 +81,4 @@ for layer in wire engine feed levels topology session group; do
 done
 
 [ "$failures" -eq 0 ] || exit 1
-echo "purity: wire, engine, feed, levels, session, group, the model of the topology and what the doctor makes of facts are pure"
+echo "purity: wire, engine, reliable, levels, session, group, the model of the topology and what the doctor makes of facts are pure"

@@ -20,9 +20,9 @@ ByteString copy(const Ballots& ballots) {
 }
 
 std::vector<bool> all_but(std::uint32_t members, std::vector<std::uint32_t> speakers) {
-    std::vector<bool> heard(Speakers::most(members), true);
-    for (std::uint32_t speaker : speakers) heard[speaker] = false;
-    return heard;
+    std::vector<bool> received(Speakers::max(members), true);
+    for (std::uint32_t speaker : speakers) received[speaker] = false;
+    return received;
 }
 
 bool all(const std::vector<bool>& bits) {
@@ -67,14 +67,14 @@ Test(election, a_suspected_member_probes_once) {
                 const bool extra = usual.place(rank_of(suspected)) == engine::kNoSpeaker;
                 cr_assert(!extra || n > engine::kAllProbeUpTo);
                 cr_assert_eq(speakers.count(), usual.count() + extra);
-                cr_assert_leq(speakers.count(), Speakers::most(n));
+                cr_assert_leq(speakers.count(), Speakers::max(n));
                 const std::uint32_t place = speakers.place(rank_of(suspected));
                 cr_assert(place < speakers.count() && speakers.rank(place) == rank_of(suspected));
             }
-    for (const Rank nobody : {rank_of(1024), kNoRank}) cr_assert_eq(Speakers(1024, 1, nobody).count(), 16U);
+    for (const Rank absent : {rank_of(1024), kNoRank}) cr_assert_eq(Speakers(1024, 1, absent).count(), 16U);
 }
 
-Test(election, who_heard_everybody_casts_nothing) {
+Test(election, a_member_that_received_all_casts_no_ballot) {
     Ballots ballots(1000, 1000, kMuch);
     for (std::uint32_t r = 0; r < 1000; ++r) ballots.cast(rank_of(r), all_but(1000, {}), true);
     cr_assert(ballots.bytes().empty());
@@ -100,14 +100,14 @@ Test(election, large_groups_are_judged_by_their_speakers) {
 }
 
 // Rank 300 does not speak in election 1 unless it is suspected; rank 401 does.
-Test(election, in_large_groups_the_mute_are_mute_until_they_are_heard) {
+Test(election, in_large_groups_the_mute_are_mute_until_they_are_received) {
     const std::uint32_t n = 1600, regular = engine::kSpeakersOfMany;
     const ReachabilityMap so_far{.works = true, .deaf = {}, .mute = {rank_of(300), rank_of(401)}};
     Ballots ballots(n, n, kMuch);
     ballots.begin(Speakers(n, 1));
-    cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(300)}, "all heard 401");
+    cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(300)}, "all received 401");
     ballots.begin(Speakers(n, 2, rank_of(300)));
-    cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(401)}, "all heard 300");
+    cr_assert(ballots.judge(so_far).mute == std::vector<Rank>{rank_of(401)}, "all received 300");
     for (std::uint32_t r = 0; r < n; ++r)
         if (r != 300) ballots.cast(rank_of(r), all_but(n, {regular}), true);
     cr_assert(ballots.judge({}).mute == std::vector<Rank>{rank_of(300)});
@@ -145,11 +145,11 @@ Test(election, more_ballots_than_fit_mean_no_multicast_and_are_reported_upwards)
 Test(election, merging_is_the_same_as_casting) {
     Ballots one(40, 40, kMuch), left(40, 40, kMuch), right(40, 40, kMuch), top(40, 40, kMuch);
     for (std::uint32_t r = 0; r < 40; ++r) {
-        const auto heard = r % 4 == 0 ? all_but(40, {r, 1, 2, 3})
-                           : r == 39  ? std::vector<bool>(40)
-                                      : all_but(40, {});
-        one.cast(rank_of(r), heard, true);
-        (r % 2 == 0 ? left : right).cast(rank_of(r), heard, true);
+        const auto received = r % 4 == 0 ? all_but(40, {r, 1, 2, 3})
+                              : r == 39  ? std::vector<bool>(40)
+                                         : all_but(40, {});
+        one.cast(rank_of(r), received, true);
+        (r % 2 == 0 ? left : right).cast(rank_of(r), received, true);
     }
     cr_assert(top.merge(copy(left), false) && top.merge(copy(right), false));
     const ReachabilityMap a = one.judge({}), b = top.judge({});
@@ -160,9 +160,9 @@ Test(election, merging_is_the_same_as_casting) {
 Test(election, ballots_that_make_no_sense_change_nothing) {
     Ballots ballots(5, 5, kMuch);
     cr_assert(!ballots.merge(ByteString(4), false), "half a ballot");
-    ByteString stranger(5);
-    stranger[3] = std::byte{5};
-    cr_assert(!ballots.merge(stranger, false), "the ranks end at 4");
+    ByteString no_member(5);
+    no_member[3] = std::byte{5};
+    cr_assert(!ballots.merge(no_member, false), "the ranks end at 4");
     cr_assert(ballots.bytes().empty() && !ballots.too_many());
     // Too many copies of one ballot are detected, and cause no crash.
     ByteString again(5);

@@ -14,9 +14,9 @@ TestSuite(bitmap, .timeout = 300);
 
 Test(bitmap, capacity_is_a_power_of_two_of_at_least_64) {
     const struct {
-        std::uint32_t asked, got;
+        std::uint32_t requested, got;
     } cases[] = {{0, 64}, {1, 64}, {64, 64}, {65, 128}, {256, 256}, {257, 512}, {1000, 1024}};
-    for (const auto& c : cases) cr_assert_eq(WindowBitmap(c.asked).capacity(), c.got, "%u", c.asked);
+    for (const auto& c : cases) cr_assert_eq(WindowBitmap(c.requested).capacity(), c.got, "%u", c.requested);
 }
 
 Test(bitmap, set_test_clear) {

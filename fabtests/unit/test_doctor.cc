@@ -12,9 +12,9 @@ using namespace mcastcoll::test;
 
 namespace {
 
-std::string ids(const Verdict& verdict) {
+std::string ids(const Diagnosis& diagnosis) {
     std::string text;
-    for (const Finding& finding : verdict.findings) {
+    for (const Finding& finding : diagnosis.findings) {
         text += (text.empty() ? "" : " ") + finding.id;
         if (!finding.hosts.empty()) text += fmt::format("@{}", fmt::join(finding.hosts, ","));
     }
@@ -93,7 +93,7 @@ const Case kHostCases[] = {
          h.network.rmem_max = std::uint64_t{212992};
          h.network.buffer_forced = true;
      })},
-    {"a tiny buffer that was asked for", "buffer-tiny@n0", Severity::limits, at_first([](Host& h) {
+    {"a tiny buffer that was requested", "buffer-tiny@n0", Severity::limits, at_first([](Host& h) {
          h.network.buffer_wanted = 4096;
          h.network.buffer_granted = 8192;
          h.network.window = 0;
@@ -126,11 +126,11 @@ const Case kHostCases[] = {
          h.rdma.devices = {"mlx5_0"};
          h.rdma.group = Look<std::string>::failed("the subnet manager refused");
      })},
-    {"RDMA refused, not asked for", "rdma-refused@n0", Severity::note, at_first([](Host& h) {
+    {"RDMA refused, not requested", "rdma-refused@n0", Severity::note, at_first([](Host& h) {
          h.rdma.devices = {"mlx5_0"};
          h.rdma.group = Look<std::string>::failed("the interface is of no device");
      })},
-    {"RDMA asked for", "rdma-missing@n0", Severity::limits,
+    {"RDMA requested", "rdma-missing@n0", Severity::limits,
      at_first([](Host& h) { h.libraries.wants_verbs = true; })},
     {"a slow clock", "clock-slow@n0", Severity::limits,
      at_first([](Host& h) { h.machine.clock_source = std::string("hpet"); })},
@@ -151,12 +151,12 @@ const Case kHostCases[] = {
          h.querier.received = std::string();
          h.querier.waited_s = 130;
      })},
-    {"no querier, where one would ask often", "querier-missing", Severity::limits,
+    {"no querier, where one would query often", "querier-missing", Severity::limits,
      [](Facts& c) {
          c.query_interval_s = 2;
          for (auto& host : c.hosts) host->querier.received = std::string();
      }},
-    {"no querier, where one would ask seldom", "no-query-received", Severity::note,
+    {"no querier, where one would query seldom", "no-query-received", Severity::note,
      [](Facts& c) {
          c.query_interval_s = 250;
          for (auto& host : c.hosts) host->querier.received = std::string(), host->querier.waited_s = 130;
@@ -314,11 +314,12 @@ const Case kReceptionCases[] = {
 void check(const Case& one) {
     Facts facts = healthy_facts(4);
     one.spoil(facts);
-    const Verdict verdict = judge(facts);
-    const std::string found = ids(verdict);
+    const Diagnosis diagnosis = judge(facts);
+    const std::string found = ids(diagnosis);
     cr_assert(found == one.ids, "%s: %s", one.what, found.c_str());
-    cr_assert(verdict.worst == one.severity, "%s: severity %d", one.what, static_cast<int>(verdict.worst));
-    for (const Finding& finding : verdict.findings)
+    cr_assert(diagnosis.worst == one.severity, "%s: severity %d", one.what,
+              static_cast<int>(diagnosis.worst));
+    for (const Finding& finding : diagnosis.findings)
         for (const std::string* text : {&finding.title, &finding.cause, &finding.cost, &finding.mend}) {
             cr_assert_not(text->empty(), "%s: %s lacks a sentence", one.what, finding.id.c_str());
             cr_assert(text == &finding.mend || text->ends_with('.'), "%s: %s", one.what, text->c_str());
@@ -330,11 +331,11 @@ void check(const Case& one) {
 
 Test(doctor, healthy_hosts_have_no_findings) {
     for (const unsigned size : {1U, 2U, 3U, 40U}) {
-        const Verdict verdict = judge(healthy_facts(size));
-        cr_assert(ids(verdict) == "");
-        cr_assert(verdict.worst == Severity::note && verdict.unseen.empty());
-        cr_assert(verdict.fine.size() >= 8);
-        cr_assert(holds(verdict.sentence, "mcastcoll will work"), "%s", verdict.sentence.c_str());
+        const Diagnosis diagnosis = judge(healthy_facts(size));
+        cr_assert(ids(diagnosis) == "");
+        cr_assert(diagnosis.worst == Severity::note && diagnosis.unseen.empty());
+        cr_assert(diagnosis.fine.size() >= 8);
+        cr_assert(holds(diagnosis.sentence, "mcastcoll will work"), "%s", diagnosis.sentence.c_str());
     }
 }
 
@@ -353,9 +354,9 @@ Test(doctor, a_group_without_multicast_is_slower_and_works) {
         holds(judge(facts).sentence, "slower here: a group of these 4 hosts works, but without multicast"));
     facts.hosts[2]->end_to_end->error = "the join: Connection timed out";
     facts.hosts[2]->end_to_end->warning = "join failed: no answer of rank 0";
-    const Verdict verdict = judge(facts);
-    cr_assert(holds(verdict.sentence, "will not work here"));
-    cr_assert(std::ranges::any_of(verdict.findings, [](const Finding& one) {
+    const Diagnosis diagnosis = judge(facts);
+    cr_assert(holds(diagnosis.sentence, "will not work here"));
+    cr_assert(std::ranges::any_of(diagnosis.findings, [](const Finding& one) {
         return one.id == "group-failed" &&
                one.cause == "the join: Connection timed out. The provider: join failed: no answer of rank 0.";
     }));
@@ -366,10 +367,10 @@ Test(doctor, a_host_behind_a_smaller_mtu_may_be_missing) {
     facts.hosts[3].reset();
     cr_assert_not(holds(judge(facts).findings[0].cause, "MTU"));
     for (unsigned i = 0; i < 3; ++i) facts.hosts[i]->network.mtu = 9000;
-    const Verdict verdict = judge(facts);
-    cr_assert(ids(verdict) == "host-missing@n3");
-    cr_assert(holds(verdict.findings[0].cause, "MTU of 9000 bytes"));
-    cr_assert(holds(verdict.findings[0].mend, "ping -M do -s 8972 n3"));
+    const Diagnosis diagnosis = judge(facts);
+    cr_assert(ids(diagnosis) == "host-missing@n3");
+    cr_assert(holds(diagnosis.findings[0].cause, "MTU of 9000 bytes"));
+    cr_assert(holds(diagnosis.findings[0].mend, "ping -M do -s 8972 n3"));
 }
 
 Test(doctor, a_host_alone_receives_its_own_multicasts) {
@@ -379,9 +380,9 @@ Test(doctor, a_host_alone_receives_its_own_multicasts) {
     cut(facts, 0, 0);
     cr_assert(ids(judge(facts)) == "firewall");
     facts.hosts[0]->firewall.rules.clear();
-    const Verdict verdict = judge(facts);
-    cr_assert(ids(verdict) == "own-not-received");
-    cr_assert(verdict.worst == Severity::broken);
+    const Diagnosis diagnosis = judge(facts);
+    cr_assert(ids(diagnosis) == "own-not-received");
+    cr_assert(diagnosis.worst == Severity::broken);
 }
 
 Test(doctor, a_host_alone_may_be_refused_by_its_kernel) {
@@ -389,9 +390,9 @@ Test(doctor, a_host_alone_may_be_refused_by_its_kernel) {
     cut(facts, 0, 0);
     for (Stream& stream : facts.hosts[0]->sent)
         stream.datagrams = 0, stream.error = "Operation not permitted";
-    const Verdict verdict = judge(facts);
-    cr_assert(ids(verdict) == "own-not-received");
-    cr_assert(holds(verdict.findings[0].cause, "Operation not permitted"));
+    const Diagnosis diagnosis = judge(facts);
+    cr_assert(ids(diagnosis) == "own-not-received");
+    cr_assert(holds(diagnosis.findings[0].cause, "Operation not permitted"));
     set_rule(facts, 0, true);
     cr_assert(ids(judge(facts)) == "firewall");
 }
@@ -414,9 +415,9 @@ Test(doctor, failed_observations_are_reported) {
             Look<std::string>::failed("receiving IGMP and MLD queries needs root (CAP_NET_RAW)");
         host->memory.reads_neighbour = Look<bool>::failed("no process");
     }
-    const Verdict verdict = judge(facts);
-    cr_assert(ids(verdict) == "");
-    cr_assert_eq(verdict.unseen.size(), 3);
+    const Diagnosis diagnosis = judge(facts);
+    cr_assert(ids(diagnosis) == "");
+    cr_assert_eq(diagnosis.unseen.size(), 3);
 }
 
 Test(doctor, facts_travel_whole) {
@@ -434,8 +435,8 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
     Facts facts = healthy_facts(4);
     cut(facts, 0, 1);
     lose(facts, 3, {Phase::fast}, 50);
-    const Verdict verdict = judge(facts);
-    const std::string plain = as_text(verdict, facts, false), coloured = as_text(verdict, facts, true);
+    const Diagnosis diagnosis = judge(facts);
+    const std::string plain = as_text(diagnosis, facts, false), coloured = as_text(diagnosis, facts, true);
     cr_assert_not(holds(plain, "\x1b"));
     cr_assert(holds(coloured, "\x1b[33;1m"));
     cr_assert(holds(plain, "[path-broken]") && holds(plain, "n1 does not receive from n0"), "%s",
@@ -449,7 +450,7 @@ Test(doctor, a_report_is_for_people_and_for_programs) {
     }
     const Facts large = healthy_facts(20);
     cr_assert(holds(as_text(judge(large), large, false), "Each of 20 hosts receives everything"));
-    const std::string json = as_json(verdict, facts);
+    const std::string json = as_json(diagnosis, facts);
     cr_assert(holds(json, "\"id\": \"path-broken\"") && holds(json, "\"exit_code\": 1"));
 }
 

@@ -152,7 +152,7 @@ Test(admission, listens_from_the_leaves_up) {
     }
 }
 
-Test(elections, are_asked_for_once_when_operations_were_silent) {
+Test(elections, are_requested_once_when_operations_were_silent) {
     Parts p(1, 4);
     Elections elections(p.core);
     const auto next = [&](Effect& effect) { return elections.next_message(effect); };
@@ -349,7 +349,7 @@ Test(checkpoint, keeps_a_watermark_until_its_map_is_known) {
     cr_assert_eq(p.checkpoint.opened(), 16U);
 }
 
-Test(failure_detector, blames_who_is_waited_for) {
+Test(failure_detector, blames_the_awaited_member) {
     const struct {
         std::uint32_t self, root;
         std::uint64_t bytes;
@@ -382,11 +382,11 @@ Test(failure_detector, blames_who_is_waited_for) {
     }
 }
 
-Test(failure_detector, tells_everybody_but_the_dead_once) {
+Test(failure_detector, informs_all_living_members_once) {
     const struct {
         int error;
-        bool tell;
-        std::vector<std::uint32_t> told;
+        bool informs;
+        std::vector<std::uint32_t> informed;
     } rows[] = {{ECONNRESET, true, {0, 3}},
                 {ETIMEDOUT, true, {0, 2, 3}},  // the lost member lives
                 {ECONNRESET, false, {}}};      // the reporting member informs the others
@@ -396,8 +396,8 @@ Test(failure_detector, tells_everybody_but_the_dead_once) {
         Effect effect;
         cr_assert_not(detector.next_message(effect));
         cr_assert_eq(p.core.failure.error, 0);
-        p.core.fail(rank_of(2), row.error, row.tell);
-        for (const std::uint32_t rank : row.told) {
+        p.core.fail(rank_of(2), row.error, row.informs);
+        for (const std::uint32_t rank : row.informed) {
             cr_assert_neq(p.core.failure.next_to_inform, p.core.config.members);
             cr_assert(detector.next_message(effect) && effect.to == rank_of(rank));
         }

@@ -77,7 +77,7 @@ Test(disagreement, what_cannot_be_is_counted_and_changes_nothing) {
     } rows[] = {
         {"pieces of no child", pieces(2, 0, 1, vector), "unexpected_kind"},
         {"pieces beyond the credit", beyond, "beyond_window"},
-        {"pieces that nobody granted", late, "unexpected_kind"},
+        {"pieces without a grant", late, "unexpected_kind"},
         {"pieces from behind the end", pieces(5, 100, 0, vector), "bad_fragment"},
         {"no piece", empty, "bad_fragment"},
         {"a credit from no parent", early, "unexpected_kind"},
@@ -146,7 +146,7 @@ Test(disagreement, what_cannot_be_submitted) {
 }
 
 // The member that the group reports if the user limits how long an operation may take.
-Test(disagreement, a_stall_names_who_is_missing) {
+Test(disagreement, a_stall_names_the_missing_member) {
     const struct {
         const char* what;
         std::uint64_t bytes;
@@ -172,7 +172,7 @@ Test(disagreement, a_stall_names_who_is_missing) {
     }
 }
 
-Test(disagreement, who_waits_for_a_credit_says_so_once) {
+Test(disagreement, waiting_for_a_credit_is_reported_once) {
     Bench bench(config_of(3, 4));
     bench.join();
     ByteString buffer = vector_of(3, 10 * kPiece);

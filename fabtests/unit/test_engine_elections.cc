@@ -57,7 +57,7 @@ const engine::ReachabilityMap kMulticast{.works = true, .deaf = {}, .mute = {}};
 
 TestSuite(elections, .timeout = 300);
 
-Test(elections, eight_silent_operations_are_reason_to_ask) {
+Test(elections, eight_silent_operations_cause_a_request) {
     Leaf leaf;
     for (std::uint32_t i = 1; i < engine::kSilentEnough; ++i)
         cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U, "operation %u", i);
@@ -67,7 +67,7 @@ Test(elections, eight_silent_operations_are_reason_to_ask) {
         cr_assert_eq(count(leaf.silent_broadcast(), Kind::election_request), 0U, "one for each election");
 }
 
-Test(elections, one_that_is_heard_begins_the_count_anew) {
+Test(elections, a_received_multicast_resets_the_count) {
     Leaf leaf;
     for (std::uint32_t i = 0; i < 30; ++i) {
         if (i % engine::kSilentEnough == 5) leaf.datagram(leaf.fragment(0, leaf.next, 0, content(8)));
@@ -75,7 +75,7 @@ Test(elections, one_that_is_heard_begins_the_count_anew) {
     }
 }
 
-Test(elections, after_a_go_it_votes_for_whom_it_hears) {
+Test(elections, after_a_go_it_votes_for_the_received_members) {
     Leaf leaf;
     leaf.message(leaf.of(Kind::go, 1));
     Packet probe = leaf.of(Kind::probe, 1, 2);
@@ -87,7 +87,7 @@ Test(elections, after_a_go_it_votes_for_whom_it_hears) {
     for (const Out& one : out) {
         if (one.header.kind != Kind::vote) continue;
         cr_assert_eq(number_of(one.header.operation), 1U);
-        cr_assert_eq(one.payload.size(), 5U, "its rank and a bitmap: it did not hear rank 0");
+        cr_assert_eq(one.payload.size(), 5U, "its rank and a bitmap: it did not receive rank 0");
         cr_assert_eq(std::to_integer<int>(one.payload[4]), 0b110, "itself and rank 2");
     }
 }
@@ -174,7 +174,7 @@ Test(elections, a_watermark_waits_for_its_reachability_map) {
     cr_assert_eq(count(out, Kind::fragment), 0U);
 }
 
-Test(elections, the_deaf_ask_when_they_hear) {
+Test(elections, deaf_members_request_an_election_when_they_receive) {
     Leaf leaf({1});
     leaf.datagram(leaf.fragment(0, 0, 0, content(8)));
     cr_assert_eq(count(leaf.drain(), Kind::election_request), 1U);
@@ -185,7 +185,7 @@ Test(elections, the_deaf_ask_when_they_hear) {
 Test(elections, a_beacon_of_a_mute_root_is_answered_by_a_request) {
     Leaf leaf({}, {2});
     leaf.datagram(leaf.of(Kind::probe, 0, 0));
-    cr_assert_eq(count(leaf.drain(), Kind::election_request), 0U, "rank 0 may be heard");
+    cr_assert_eq(count(leaf.drain(), Kind::election_request), 0U, "rank 0 may be received");
     leaf.datagram(leaf.of(Kind::probe, 0, 2));
     cr_assert_eq(count(leaf.drain(), Kind::election_request), 1U);
 }
@@ -215,7 +215,7 @@ struct Leader : Bench {
                  .key = {},
                  .epoch = {}});
     }
-    void hear(std::uint64_t election, std::uint32_t sender) {
+    void receive_probe(std::uint64_t election, std::uint32_t sender) {
         datagram({.kind = Kind::probe,
                   .sender = sender,
                   .operation = election,
@@ -224,18 +224,18 @@ struct Leader : Bench {
                   .key = {},
                   .epoch = {}});
     }
-    // Delivers the vote of a member that received these speakers; without `heard`, every speaker.
-    void vote_for(std::uint64_t election, std::uint32_t voter, std::optional<unsigned> heard) {
+    // Delivers the vote of a member that received these speakers; without `received`, every speaker.
+    void vote_for(std::uint64_t election, std::uint32_t voter, std::optional<unsigned> received) {
         Packet vote{.kind = Kind::vote,
                     .sender = voter,
                     .operation = election,
                     .payload = {},
                     .key = {},
                     .epoch = {}};
-        if (heard) {
+        if (received) {
             vote.payload.assign(5, std::byte{0});
             vote.payload[3] = static_cast<std::byte>(voter);
-            vote.payload[4] = static_cast<std::byte>(*heard);
+            vote.payload[4] = static_cast<std::byte>(*received);
         }
         message(vote);
     }
@@ -243,13 +243,13 @@ struct Leader : Bench {
 
 }  // namespace
 
-Test(elections, the_leader_holds_an_election_when_asked) {
+Test(elections, the_leader_holds_an_election_on_request) {
     Leader leader;
     leader.request(2, 0);
     leader.request(1, 0);
     auto out = leader.pass(Nanoseconds{1});
     cr_assert_eq(count(out, Kind::go), 2U);
-    leader.hear(1, 1);
+    leader.receive_probe(1, 1);
     leader.vote_for(1, 1, {});
     leader.vote_for(1, 1, {});  // the repeated vote counts once
     leader.vote_for(1, 2, 0b100U);
@@ -277,7 +277,7 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
             cr_assert_gt((leader.now - requested_at).value, Nanoseconds::from_ms(25).value,
                          "too soon after the last");
         for (std::uint32_t r : {1U, 2U}) {
-            leader.hear(election, r);
+            leader.receive_probe(election, r);
             leader.vote_for(election, r, {});
         }
         cr_assert_eq(count(leader.pass(Nanoseconds::from_ms(5)), Kind::reachability_map), 0U);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr Nanoseconds kStall = Nanoseconds::from_ms(2000);
 
-engine::GroupConfig patient_config(std::uint32_t self, std::uint32_t members) {
+engine::GroupConfig long_timeout_config(std::uint32_t self, std::uint32_t members) {
     auto config = config_of(self, members);
     config.stall_timeout = kStall;
     return config;
@@ -32,7 +32,7 @@ Out expect_failure(const std::vector<Out>& all, std::uint32_t others) {
 TestSuite(failure, .timeout = 300);
 
 Test(failure, a_barrier_names_the_child_that_has_not_entered) {
-    Bench bench(patient_config(0, 4));
+    Bench bench(long_timeout_config(0, 4));
     bench.join();
     cr_assert(bench.barrier().ok());
     for (std::uint32_t child : {1U, 3U}) bench.message(message_of(Kind::gather, child));
@@ -46,7 +46,7 @@ Test(failure, a_barrier_names_the_child_that_has_not_entered) {
 
 // A join ends with a barrier over all levels, which may take longer than the stall timeout of operations.
 Test(failure, what_stands_still_before_stalls_count_is_forgiven) {
-    Bench bench(patient_config(0, 4));
+    Bench bench(long_timeout_config(0, 4));
     bench.join();
     bench.engine.count_stalls_from(kNever);
     cr_assert(bench.barrier().ok());
@@ -57,7 +57,7 @@ Test(failure, what_stands_still_before_stalls_count_is_forgiven) {
 }
 
 Test(failure, a_broadcast_names_its_root) {
-    Bench bench(patient_config(1, 4));
+    Bench bench(long_timeout_config(1, 4));
     bench.join();
     ByteString buffer(100);
     cr_assert(bench.broadcast(3, buffer).ok());
@@ -68,7 +68,7 @@ Test(failure, a_broadcast_names_its_root) {
 
 // A receiver of a large broadcast that stops reporting.
 Test(failure, a_root_names_the_member_that_does_not_report) {
-    auto config = patient_config(0, 3);
+    auto config = long_timeout_config(0, 3);
     config.late_copies = 0;  // with a copy the root would complete without that member
     Bench bench(config);
     bench.join();
@@ -86,8 +86,8 @@ Test(failure, a_root_names_the_member_that_does_not_report) {
     cr_assert_eq(index_of(failed.to), 2U);
 }
 
-Test(failure, whoever_makes_progress_may_be_slow) {
-    Bench bench(patient_config(1, 3));
+Test(failure, a_member_that_makes_progress_may_be_slow) {
+    Bench bench(long_timeout_config(1, 3));
     bench.join();
     ByteString buffer(20'000);
     cr_assert(bench.broadcast(0, buffer).ok());
@@ -108,7 +108,7 @@ Test(failure, without_a_timeout_one_may_wait_for_hours) {
 }
 
 Test(failure, an_idle_group_does_not_stall) {
-    Bench bench(patient_config(0, 3));
+    Bench bench(long_timeout_config(0, 3));
     bench.join();
     cr_assert_eq(count(bench.pass(Nanoseconds{10 * kStall.value}), Effect::Kind::failed), 0U);
     // Time that passed while the group was idle does not count towards a later stall.
@@ -133,68 +133,68 @@ Test(failure, a_child_enters_a_barrier_once) {
 // The lost member may be outside the engine, for example a process that does not lead its host.
 Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     constexpr Rank kLost{77};
-    Bench teller(config_of(0, 4)), told(config_of(1, 4));
+    Bench reporter(config_of(0, 4)), informed(config_of(1, 4));
     Packet failure = message_of(Kind::fail, 0);
-    teller.join();
-    cr_assert(teller.engine.named_loss() == kNoRank);
-    teller.engine.name_loss(kLost);
-    teller.engine.name_loss(Rank{78});
-    teller.engine.on_peer_lost(rank_of(2), ECONNRESET, teller.now);
-    for (const Out& one : teller.drain())
+    reporter.join();
+    cr_assert(reporter.engine.named_loss() == kNoRank);
+    reporter.engine.name_loss(kLost);
+    reporter.engine.name_loss(Rank{78});
+    reporter.engine.on_peer_lost(rank_of(2), ECONNRESET, reporter.now);
+    for (const Out& one : reporter.drain())
         if (one.header.kind == Kind::fail) failure.total = one.header.total;
-    told.join();
-    cr_assert(told.barrier().ok());
+    informed.join();
+    cr_assert(informed.barrier().ok());
     failure.fragment = index_of(kNoRank);
-    told.message(failure);
-    cr_assert_eq(expect_failure(told.drain(), 0).status, ECONNRESET);
-    cr_assert(told.engine.named_loss() == kLost, "the first name counts");
+    informed.message(failure);
+    cr_assert_eq(expect_failure(informed.drain(), 0).status, ECONNRESET);
+    cr_assert(informed.engine.named_loss() == kLost, "the first name counts");
 }
 
 // A process without free descriptors cannot reach some member, and cannot inform this member of the failure.
 // Every other member does, because the unreachable member may wait for it. A dead member is not informed.
-Test(failure, who_was_only_out_of_reach_is_told) {
+Test(failure, a_member_that_was_out_of_reach_is_informed) {
     for (const bool dead : {false, true}) {
         const int error = dead ? ECONNRESET : EMFILE;
-        Bench teller(config_of(0, 4));
-        teller.join();
-        cr_assert(teller.barrier().ok());
-        teller.engine.on_peer_lost(rank_of(2), error, teller.now);
-        (void)expect_failure(teller.drain(), dead ? 2 : 3);
+        Bench reporter(config_of(0, 4));
+        reporter.join();
+        cr_assert(reporter.barrier().ok());
+        reporter.engine.on_peer_lost(rank_of(2), error, reporter.now);
+        (void)expect_failure(reporter.drain(), dead ? 2 : 3);
 
-        Bench told(config_of(1, 4));
-        told.join();
-        cr_assert(told.barrier().ok());
+        Bench informed(config_of(1, 4));
+        informed.join();
+        cr_assert(informed.barrier().ok());
         Packet failure = message_of(Kind::fail, 0);
         failure.fragment = 2;
         failure.total = static_cast<std::uint64_t>(error);
-        told.message(failure);
-        const auto out = told.drain();
+        informed.message(failure);
+        const auto out = informed.drain();
         cr_assert_eq(expect_failure(out, dead ? 0 : 1).status, error);
         for (const Out& one : out)
             if (one.header.kind == Kind::fail) cr_assert_eq(index_of(one.to), 2U);
-        cr_assert(told.engine.failure_sent());
-        told.message(failure);
-        cr_assert(told.drain().empty(), "once");
+        cr_assert(informed.engine.failure_sent());
+        informed.message(failure);
+        cr_assert(informed.drain().empty(), "once");
     }
 }
 
-Test(failure, a_message_that_names_no_member_names_nobody) {
+Test(failure, a_message_that_names_no_member_names_no_loss) {
     for (const std::uint32_t named : {3U, 4U, 5U, UINT32_MAX - 1, UINT32_MAX}) {
-        Bench told(config_of(1, 4));
-        told.join();
-        cr_assert(told.barrier().ok());
+        Bench informed(config_of(1, 4));
+        informed.join();
+        cr_assert(informed.barrier().ok());
         Packet failure = message_of(Kind::fail, 0);
         failure.fragment = named;
         failure.total = EIO;
-        told.message(failure);
-        const auto out = told.drain();
+        informed.message(failure);
+        const auto out = informed.drain();
         for (const Out& one : out)
             if (one.kind == Effect::Kind::failed) cr_assert_eq(one.to, named == 3 ? rank_of(3) : kNoRank);
         cr_assert_eq(count(out, Effect::Kind::failed), 1U);
     }
 }
 
-Test(failure, only_children_gather_and_only_the_parent_tells) {
+Test(failure, only_children_gather_and_only_the_parent_informs) {
     Bench bench(config_of(1, 9));  // its parent is rank 0, its children are ranks 5 to 8
     bench.join();
     const Packet refused[] = {

@@ -32,7 +32,7 @@ Packet plain_packet(Kind kind, std::uint32_t sender, std::uint64_t operation, st
 constexpr std::uint32_t kFragments = 500;
 
 // Fragments requested by all NAKs together.
-std::size_t fragments_asked(const std::vector<Out>& all) {
+std::size_t fragments_requested(const std::vector<Out>& all) {
     std::size_t sum = 0;
     for (const Out& out : all)
         if (out.kind == Effect::Kind::message && out.header.kind == Kind::nak)
@@ -188,7 +188,7 @@ Test(flow, a_retransmit_buffer_that_was_given_back_is_the_next_to_be_used) {
     cr_assert_eq(touched, 5U);
 }
 
-Test(flow, what_everybody_has_finished_is_neither_multicast_nor_repaired) {
+Test(flow, completed_operations_are_neither_multicast_nor_repaired) {
     Bench bench(config_of(0, 2));
     bench.join();
     ByteString buffer = content(8000);
@@ -298,7 +298,7 @@ Test(flow, naks_are_sent_once_for_each_fragment) {
 
 TestSuite(barriers, .timeout = 300);
 
-Test(barriers, the_leader_releases_when_everybody_has_entered) {
+Test(barriers, the_leader_releases_when_all_members_have_entered) {
     Bench bench(config_of(0, 3));
     bench.join();
     cr_assert(bench.barrier().ok());
@@ -326,7 +326,7 @@ Test(barriers, children_may_enter_first) {
     cr_assert_eq(count(bench.drain(), Effect::Kind::complete), 1U);
 }
 
-Test(barriers, a_lost_release_is_asked_for) {
+Test(barriers, a_lost_release_is_requested) {
     Bench bench(config_of(2, 3));
     bench.join();
     cr_assert(bench.barrier().ok());
@@ -361,7 +361,7 @@ Test(flow, silence_in_a_large_broadcast_causes_a_small_nak_first) {
             data.kind = Kind::data;
             bench.message(data);
         }
-        return fragments_asked(bench.drain());
+        return fragments_requested(bench.drain());
     };
     cr_assert_eq(answer(1), 2U);
     cr_assert_eq(answer(1), 0U, "half of them");
@@ -369,7 +369,7 @@ Test(flow, silence_in_a_large_broadcast_causes_a_small_nak_first) {
     bench.datagram(bench.fragment(0, 0, at + 4, sent));
     cr_assert_eq(answer(4), 0U, "it carries");
     ++at;
-    cr_assert_eq(fragments_asked(bench.pass(Nanoseconds::from_ms(80))), 1U, "and is silent again");
+    cr_assert_eq(fragments_requested(bench.pass(Nanoseconds::from_ms(80))), 1U, "and is silent again");
     for (std::uint32_t reach = 2; reach < config.window; reach *= 2)
         cr_assert_eq(answer(reach / 2), reach, "%u", reach);
     cr_assert_eq(answer(config.window / 2), config.fragments(sent.size()) - at, "all the rest");

@@ -12,8 +12,8 @@ using Ranks = std::vector<std::uint32_t>;
 
 struct Election {
     const char* name;
-    std::vector<Ranks> heard;  // by voter; the leader itself has received every member
-    Ranks deaf, mute;          // the resulting reachability map
+    std::vector<Ranks> received;  // by voter; the leader itself has received every member
+    Ranks deaf, mute;             // the resulting reachability map
 };
 
 std::vector<Rank> ranks_of(const Ranks& indices) {
@@ -125,7 +125,7 @@ Test(join, what_a_ping_took_at_the_start_is_measured_again) {
     cr_assert_eq(far.round_trip_us(), 400);
 }
 
-Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
+Test(join, a_pong_without_a_ping_has_no_effect) {
     Pinging member(config_of(1, kMembers));
     const std::uint64_t echoed = member.last.total;
     for (std::uint64_t total : {std::uint64_t{0}, echoed + 1, UINT64_MAX, std::uint64_t{1} << 63}) {
@@ -142,7 +142,7 @@ Test(join, a_pong_that_no_ping_asked_for_has_no_effect) {
 }
 
 // No ping is open, or a different one, or a different member was pinged: the round trip stays unchanged.
-Test(join, a_pong_that_nobody_asked_for_changes_nothing) {
+Test(join, an_unexpected_pong_changes_nothing) {
     Bench bench(config_of(2, kMembers));
     bench.engine.start(bench.now);
     const Nanoseconds initial = bench.engine.round_trip();
@@ -176,11 +176,11 @@ Test(join, maps) {
     const Election elections[] = {
         {"all well", {{}, {0, 2, 3, 4}, {0, 1, 3, 4}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {}, {}},
         {"one is deaf", {{}, {0, 2, 3, 4}, {}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {2}, {}},
-        {"one hears a single other", {{}, {0, 2, 3, 4}, {4}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {2}, {}},
+        {"one receives a single other", {{}, {0, 2, 3, 4}, {4}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {2}, {}},
         {"one is mute for most", {{}, {0, 2, 4}, {0, 1, 4}, {0, 1, 2, 4}, {0, 1, 2}}, {}, {3}},
         {"one is deaf and mute", {{}, {0, 2, 4}, {0, 1, 4}, {}, {0, 1, 2}}, {3}, {3}},
         {"a lost probe is no illness", {{}, {0, 2, 3}, {0, 1, 3, 4}, {0, 1, 2, 4}, {0, 1, 2, 3}}, {}, {}},
-        {"only the leader hears", {{}, {}, {}, {}, {}}, {1, 2, 3, 4}, {0}},
+        {"only the leader receives", {{}, {}, {}, {}, {}}, {1, 2, 3, 4}, {0}},
     };
     for (const Election& election : elections) {
         Bench bench(config_of(0, kMembers));
@@ -188,7 +188,7 @@ Test(join, maps) {
         bench.lead();
         for (std::uint32_t voter = 1; voter < kMembers; ++voter) {
             cr_assert(bench.engine.phase() == engine::Phase::voting);
-            bench.vote(voter, election.heard[voter]);
+            bench.vote(voter, election.received[voter]);
             if (voter < kMembers - 1) bench.vote(voter, {});  // a second vote does not count
         }
         const auto out = bench.drain();
@@ -232,7 +232,7 @@ Test(join, a_member_without_a_socket_votes_at_once) {
     cr_assert_eq(count(out, Effect::Kind::multicast), 0U);
 }
 
-Test(join, the_leader_waits_until_everybody_listens) {
+Test(join, the_leader_waits_until_all_members_listen) {
     Bench bench(config_of(0, 3));
     bench.engine.start(bench.now);
     for (int i = 0; i < 3; ++i)
@@ -244,7 +244,7 @@ Test(join, the_leader_waits_until_everybody_listens) {
     cr_assert_eq(count(out, Kind::probe), 1U);
 }
 
-Test(join, who_has_heard_all_votes_without_waiting) {
+Test(join, a_member_that_received_all_votes_without_waiting) {
     for (bool probes_first : {true, false}) {
         Bench bench(config_of(1, 3));
         bench.engine.start(bench.now);
@@ -273,7 +273,7 @@ Test(join, silence_ends_with_a_vote) {
         if (o.kind == Effect::Kind::message && o.header.kind == Kind::vote)
             cr_assert(
                 o.payload == (ByteString{std::byte{}, std::byte{}, std::byte{}, std::byte{1}, std::byte{2}}),
-                "rank 1 heard nobody but itself");
+                "rank 1 received only itself");
 }
 
 // A child may receive its welcome, and report ready, before its parent has a welcome.
@@ -309,14 +309,14 @@ Test(join, an_invalid_reachability_map_is_refused) {
     Bench bench(config_of(1, 3));
     bench.engine.start(bench.now);
     const auto good = bench.map_message({.works = true, .deaf = ranks_of({0, 2}), .mute = {}});
-    auto from_a_stranger = good, too_short = good, more_deaf_than_ranks = good, no_rank = good,
+    auto from_another_rank = good, too_short = good, more_deaf_than_ranks = good, no_rank = good,
          unsorted = good;
-    from_a_stranger.sender = 2;
+    from_another_rank.sender = 2;
     too_short.payload.pop_back();
     more_deaf_than_ranks.fragment = 3;
     no_rank.payload[7] = std::byte{3};
     unsorted.payload[3] = std::byte{2};
-    for (const auto& packet : {from_a_stranger, too_short, more_deaf_than_ranks, no_rank, unsorted})
+    for (const auto& packet : {from_another_rank, too_short, more_deaf_than_ranks, no_rank, unsorted})
         bench.message(packet);
     cr_assert(bench.engine.phase() == engine::Phase::forming);
     cr_assert_eq(bench.engine.counters().unexpected_kind, 5U);

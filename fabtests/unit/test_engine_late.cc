@@ -50,7 +50,7 @@ struct Supplying : Bench {
 
 TestSuite(late, .timeout = 300);
 
-Test(late, whoever_has_all_goes_on_and_a_copy_serves_the_rest) {
+Test(late, a_complete_member_goes_on_and_a_copy_serves_the_rest) {
     Supplying member;
     ByteString buffer(kBytes);
     member.take(0, buffer);
@@ -67,7 +67,7 @@ Test(late, whoever_has_all_goes_on_and_a_copy_serves_the_rest) {
         if (out.header.kind == Kind::data)
             cr_assert(std::equal(from, from + static_cast<std::ptrdiff_t>(size), out.payload.begin()));
     member.message(member.from_client(Kind::done));
-    cr_assert_eq(member.pass_by(kLong), 1U, "nobody is told twice");
+    cr_assert_eq(member.pass_by(kLong), 1U, "no member is informed twice");
     cr_assert_eq(member.engine.counters().finished_early, 1U);
 }
 
@@ -80,7 +80,7 @@ Test(late, a_client_that_says_so_in_time_costs_no_copy) {
     cr_assert_eq(member.engine.counters().finished_early, 0U);
 }
 
-Test(late, whoever_asks_is_stayed_for) {
+Test(late, a_member_stays_for_naks) {
     Supplying member;
     ByteString buffer(kBytes);
     member.take(0, buffer);
@@ -92,7 +92,7 @@ Test(late, whoever_asks_is_stayed_for) {
 
 // After a loss all members wait for acknowledgements, because a NAK is likely and a member that has left
 // cannot answer.
-Test(late, where_something_was_lost_everybody_stays) {
+Test(late, after_a_loss_all_members_stay) {
     Supplying member;
     ByteString buffer(kBytes);
     member.take(0, buffer, {2});
@@ -166,7 +166,7 @@ Test(late, a_failure_afterwards_is_not_of_this_broadcast) {
 }
 
 // The death of the awaited member costs the closed member nothing.
-Test(late, whoever_has_closed_stays_until_nobody_needs_it) {
+Test(late, a_closed_member_stays_until_no_member_needs_it) {
     for (const bool dies : {false, true}) {
         Supplying member;
         ByteString buffer(kBytes);

@@ -103,7 +103,7 @@ const Damage kMessages[] = {
          p.operation = 0;
      },
      nullptr, "messages_received unexpected_kind"},
-    {"a watermark nobody can have reached",
+    {"a watermark that no member can have reached",
      [](Packet& p) {
          p.kind = Kind::watermark_down;
          p.operation = 16;
@@ -286,7 +286,7 @@ Test(packets, members_that_disagree_about_the_length_end) {
         receiver.message(packet);
         const auto out = receiver.drain();
         cr_assert_eq(count(out, Effect::Kind::failed), 1U);
-        cr_assert_eq(count(out, Kind::fail), 3U, "all others are told");
+        cr_assert_eq(count(out, Kind::fail), 3U, "all others are informed");
         cr_assert_eq(out.front().status, EMSGSIZE);
     }
 }

@@ -61,7 +61,7 @@ struct Member {
         checkpoint.on_up(header(wire::Kind::watermark_up, child, number));
         checkpoint.settle();
     }
-    void told(std::uint64_t number, std::uint32_t map_version = 0) {
+    void inform(std::uint64_t number, std::uint32_t map_version = 0) {
         checkpoint.on_watermark(
             header(wire::Kind::watermark_down, index_of(core.parent), number, map_version), core.parent);
     }
@@ -110,17 +110,17 @@ Test(watermark, goes_up_and_comes_down_through_others) {
     middle.finish(6);
     cr_assert(middle.messages() == (Messages{{kUp, 0, 4}}), "in whole checkpoints");
     cr_assert_eq(middle.checkpoint.opened(), 0U, "only rank 0 knows what all have");
-    middle.told(4);
+    middle.inform(4);
     cr_assert_eq(middle.checkpoint.opened(), 4U);
     cr_assert(middle.messages() == (Messages{{kDown, 2, 4}}));
-    for (const std::uint64_t old : {4U, 2U}) middle.told(old);
+    for (const std::uint64_t old : {4U, 2U}) middle.inform(old);
     cr_assert(middle.checkpoint.opened() == 4 && middle.messages().empty(), "no news");
 }
 
 Test(watermark, waits_for_the_map_that_it_names) {
     Member leaf(1, 2);
     leaf.finish(8);
-    for (const std::uint64_t number : {4U, 8U}) leaf.told(number, 1);
+    for (const std::uint64_t number : {4U, 8U}) leaf.inform(number, 1);
     leaf.checkpoint.settle();
     cr_assert_eq(leaf.checkpoint.opened(), 0U);
     leaf.core.reachability.take_next({.works = false, .deaf = {}, .mute = {}}, 300);
@@ -128,7 +128,7 @@ Test(watermark, waits_for_the_map_that_it_names) {
     cr_assert_eq(leaf.checkpoint.opened(), 8U);
 }
 
-Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
+Test(watermark, receivers_of_the_multicast_get_no_watermark_but_may_request_it) {
     Member root(0, 2, 1, Repair::sync);
     root.finish(4);
     root.up(1, 4);
@@ -141,13 +141,13 @@ Test(watermark, who_hears_the_multicast_is_not_told_but_may_ask) {
     cr_assert(root.messages() == (Messages{{kDown, 1, 4}}));
 }
 
-Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
+Test(watermark, requests_each_once_and_answers_when_known) {
     Member middle(1, 3);
     middle.finish(4);
     middle.checkpoint.await();
-    const Nanoseconds least =
-        std::max(middle.core.config.least_silence, Nanoseconds{2 * middle.core.round_trip.mean().value});
-    cr_assert(middle.checkpoint.next_deadline() == kPartSoon + least, "while nothing was measured");
+    const Nanoseconds min =
+        std::max(middle.core.config.min_silence, Nanoseconds{2 * middle.core.round_trip.mean().value});
+    cr_assert(middle.checkpoint.next_deadline() == kPartSoon + min, "while nothing was measured");
     middle.core.now = middle.checkpoint.next_deadline();
     middle.checkpoint.on_timeout();
     cr_assert(middle.messages() == (Messages{{kRequest, 0, 0}}));
@@ -156,7 +156,7 @@ Test(watermark, asks_once_for_each_and_answers_when_it_knows) {
     cr_assert(middle.checkpoint.next_deadline() == kNever, "the request is sent");
     middle.requested(2, 0);
     cr_assert(middle.messages().empty(), "it does not know");
-    middle.told(4);
+    middle.inform(4);
     cr_assert_eq(middle.messages().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
     // A child with the same watermark makes the member send a request to its own parent.
     middle.requested(2, 4);
@@ -195,7 +195,7 @@ Test(departure, rank_0_alone_leaves_at_once) {
     cr_assert(alone.over());
 }
 
-Test(failure_detector, asks_for_each_process_once_as_far_as_it_remembers) {
+Test(failure_detector, requests_a_watch_once_per_process_within_its_memory) {
     Core core(parts_config(1, 2 * kMaxWatched));
     FlowControl flow{core};
     RootRepairer root_repairer{core};

@@ -14,7 +14,7 @@ namespace {
 engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t members) {
     engine::GroupConfig config = config_of(self, members);
     config.repair = repair;
-    config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = {};
+    config.min_silence = config.min_tail = config.min_gap = config.lossless_silence = {};
     return config;
 }
 
@@ -26,7 +26,7 @@ struct PolicyMember : Bench {
         cr_assert(broadcast(0, buffer).ok());
         first = drain();
     }
-    void hear(std::uint32_t index) { datagram(fragment(0, 0, index, sent)); }
+    void receive(std::uint32_t index) { datagram(fragment(0, 0, index, sent)); }
     ByteString sent, buffer;
     std::vector<Out> first;  // its first messages
 };
@@ -79,8 +79,8 @@ Test(policies, a_nak_before_the_post_is_forwarded_with_the_post) {
 // In a large message, the client may request unsent fragments: only holes are requested from the supplier.
 Test(policies, of_a_large_message_only_holes_go_onward) {
     PolicyMember receiver(Repair::pull, 2, 8, 20000);
-    receiver.hear(0);
-    receiver.hear(2);
+    receiver.receive(0);
+    receiver.receive(2);
     receiver.drain();
     receiver.message(plain(Kind::nak, 3, 0, 0, 20000, {std::byte{0xff}, std::byte{0x7f}}));
     const auto out = receiver.drain();
@@ -112,22 +112,22 @@ static std::int64_t nak_delay_us(const std::vector<std::int64_t>& took_us) {
 
 // On busy cores a barrier takes many round trips. The NAK is sent when a barrier takes longer than usual, and
 // still soon if repairs of other members have delayed most of the recent ones.
-Test(policies, a_barrier_is_not_asked_for_before_it_usually_comes) {
-    const std::int64_t least = config_of(2, 8).least_silence.value / 1000;
-    cr_assert_eq(nak_delay_us({}), least);
-    cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 20)), least);
+Test(policies, a_barrier_is_not_requested_before_its_usual_time) {
+    const std::int64_t min = config_of(2, 8).min_silence.value / 1000;
+    cr_assert_eq(nak_delay_us({}), min);
+    cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 20)), min);
     cr_assert_eq(nak_delay_us(std::vector<std::int64_t>(16, 500)), 625);
     std::vector<std::int64_t> repaired(16, 2000);
     std::fill_n(repaired.begin(), 5, 100);
     const std::int64_t delay = nak_delay_us(repaired);
-    cr_assert(delay >= least && delay <= 4 * 100 + 5, "%ld us", static_cast<long>(delay));
+    cr_assert(delay >= min && delay <= 4 * 100 + 5, "%ld us", static_cast<long>(delay));
 }
 
-Test(policies, push_is_patient_and_forwards_once) {
+Test(policies, push_waits_longer_and_forwards_once) {
     PolicyMember pull(Repair::pull, 2, 8, 8), push(Repair::push, 2, 8, 8);
     const Nanoseconds from = pull.now;
     cr_assert_gt((push.engine.next_deadline() - from).value, 3 * (pull.engine.next_deadline() - from).value);
-    push.hear(0);
+    push.receive(0);
     const auto out = push.pass(kSoon);
     cr_assert_eq(count(out, Kind::data), 1U);
     cr_assert_eq(push.engine.counters().messages_forwarded, 1U);
@@ -135,7 +135,7 @@ Test(policies, push_is_patient_and_forwards_once) {
     // A member that has sent a NAK gets no second copy.
     PolicyMember with_nak(Repair::push, 2, 8, 8);
     with_nak.message(plain(Kind::nak, 3, 0, 0, 8, {std::byte{1}}));
-    with_nak.hear(0);
+    with_nak.receive(0);
     cr_assert_eq(count(with_nak.pass(kSoon), Kind::data), 1U);
     cr_assert_eq(with_nak.engine.counters().messages_forwarded, 0U);
 }
@@ -144,7 +144,7 @@ Test(policies, a_lost_tail_is_noticed_by_the_gaps_of_its_own_message) {
     PolicyMember receiver(Repair::pull, 2, 8, 40 * 1424);
     for (std::uint32_t i = 0; i < 20; ++i) {
         receiver.now = receiver.now + Nanoseconds::from_us(5);
-        receiver.hear(i);
+        receiver.receive(i);
     }
     receiver.drain();
     const Nanoseconds wait = receiver.engine.next_deadline() - receiver.now;
@@ -157,7 +157,7 @@ Test(policies, a_lost_tail_is_noticed_by_the_gaps_of_its_own_message) {
 
 TestSuite(sync_policy, .timeout = 300);
 
-Test(sync_policy, a_receiver_tells_its_report_parent_then_asks_its_supplier) {
+Test(sync_policy, a_receiver_reports_to_its_parent_then_sends_naks_to_its_supplier) {
     // Rank 7 of 8: report parent 1 (position 7 of a tree of four children), ring supplier 6.
     PolicyMember receiver(Repair::sync, 7, 8, 8);
     const auto out = receiver.pass(kSoon);
@@ -175,11 +175,11 @@ Test(sync_policy, a_receiver_tells_its_report_parent_then_asks_its_supplier) {
 
 Test(sync_policy, progress_forgets_fruitless_rounds) {
     PolicyMember receiver(Repair::sync, 7, 8, 6 * 1424);
-    receiver.hear(5);
+    receiver.receive(5);
     for (std::uint32_t i = 0; i < 5; ++i) {
         const auto out = receiver.pass(receiver.engine.next_deadline() - receiver.now);
         cr_assert_eq(count(out, Kind::nak), 0U);
-        receiver.hear(i);  // a little more progress
+        receiver.receive(i);  // a little more progress
     }
     cr_assert_eq(count(receiver.drain(), Effect::Kind::complete), 1U);
 }
@@ -338,8 +338,8 @@ Test(sync_policy, an_older_request_does_not_answer_a_newer_one) {
     for (std::uint64_t id = 4; id < 8; ++id) bench.datagram(bench.fragment(0, id, 0, sent));
     bench.drain();
     bench.datagram(plain(Kind::watermark_cast, 0, 8));
-    const auto told = of_kind(bench.drain(), Kind::watermark_down);
-    cr_assert(!told.empty() && told.back().header.operation == operation_of(8));
+    const auto watermarks = of_kind(bench.drain(), Kind::watermark_down);
+    cr_assert(!watermarks.empty() && watermarks.back().header.operation == operation_of(8));
 }
 
 Test(sync_policy, forged_watermarks_change_nothing) {
@@ -367,7 +367,7 @@ Test(sync_policy, rank_0_multicasts_the_watermark) {
     cr_assert_eq(watermark.size(), 1U);
     cr_assert(watermark[0].kind == Effect::Kind::multicast &&
               watermark[0].header.operation == operation_of(4));
-    cr_assert_eq(count(out, Kind::watermark_down), 0U, "everybody hears");
+    cr_assert_eq(count(out, Kind::watermark_down), 0U, "every member receives");
 }
 
 TestSuite(automatic_policy, .timeout = 300);
@@ -409,7 +409,7 @@ Test(automatic_policy, the_larger_the_group_the_sooner_it_forwards) {
     cr_assert(!pair.mode(false, 1).forwards && large.mode(false, 1).forwards);
 }
 
-Test(automatic_policy, it_asks_the_root_when_the_ring_is_long_and_tries_the_ring_again) {
+Test(automatic_policy, sends_naks_to_the_root_when_the_ring_is_long_and_tries_the_ring_again) {
     engine::Policy policy = policy_of(Repair::automatic, 64);
     const Nanoseconds rtt = Nanoseconds::from_us(40);
     for (int i = 0; i < 50; ++i) policy.note_repair(engine::Route::supplier, rtt, rtt);
@@ -457,11 +457,11 @@ Test(automatic_policy, the_others_learn_nothing) {
 
 Test(automatic_policy, usual_times_ignore_a_few_long_ones) {
     engine::RecentTimes times;
-    const Nanoseconds least = Nanoseconds::from_us(1), most = Nanoseconds::from_ms(10);
-    cr_assert(times.deadline(least, most) == least);
+    const Nanoseconds min = Nanoseconds::from_us(1), max = Nanoseconds::from_ms(10);
+    cr_assert(times.deadline(min, max) == min);
     for (int i = 0; i < 64; ++i)
         times.sample(i % 8 == 0 ? Nanoseconds::from_ms(5) : Nanoseconds::from_us(100));
-    cr_assert(times.deadline(least, most) == Nanoseconds::from_us(125));
+    cr_assert(times.deadline(min, max) == Nanoseconds::from_us(125));
     for (int i = 0; i < 3; ++i) times.sample(Nanoseconds::from_ms(5));
-    cr_assert(times.deadline(least, most) > Nanoseconds::from_ms(5), "three are no exception any more");
+    cr_assert(times.deadline(min, max) > Nanoseconds::from_ms(5), "three are no exception any more");
 }

@@ -21,7 +21,7 @@ struct Joined : Bench {
 
 }  // namespace
 
-Test(poll_hint, a_broadcast_comes_by_multicast_until_it_is_asked_for) {
+Test(poll_hint, a_broadcast_comes_by_multicast_until_a_nak) {
     Joined bench(2);
     ByteString message = content(5000), buffer(message.size());
     cr_assert(bench.broadcast(1, buffer).ok());

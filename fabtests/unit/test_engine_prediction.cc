@@ -190,7 +190,7 @@ Test(prediction, what_is_nearly_as_predicted_is_refused) {
 }
 
 // After a refused packet nothing is predicted.
-Test(prediction, strangers_cannot_go_on_where_the_root_was) {
+Test(prediction, forged_packets_cannot_continue_the_roots_operations) {
     const std::function<void(Packet&)> changes[] = {
         [](Packet& one) { one.sender = 3; }, [](Packet& one) { one.total += 1; },
         [](Packet& one) { one.kind = Kind::release; }, [](Packet& one) { one.kind = Kind::relay; }};

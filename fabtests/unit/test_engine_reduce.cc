@@ -207,7 +207,7 @@ Test(reductions, a_held_operation_waits_for_its_release) {
         }
         cr_assert_eq(count(out, Effect::Kind::gathered), 1U);
         cr_assert(count(out, Kind::release) == 0 && count(out, Effect::Kind::complete) == 0);
-        cr_assert_eq(bench.engine.arrived(kFirst), bytes, "what is combined can be passed on");
+        cr_assert_eq(bench.engine.arrived(kFirst), bytes, "what is combined can be forwarded");
         cr_assert(buffer == mixed({0, 1}, bytes));
         const ByteString changed = vector_of(50, bytes);
         std::copy(changed.begin(), changed.end(), buffer.begin());

@@ -55,7 +55,7 @@ struct Root : Bench {
         return sent_of(drain(), Kind::fragment);
     }
     // The other member has finished every operation, and reports these losses.
-    void tell(const LossReport& losses) {
+    void send_report(const LossReport& losses) {
         do send(8);
         while (posted % 4 != 0);
         message({.kind = Kind::watermark_up,
@@ -172,10 +172,10 @@ Test(redundancy, where_copies_are_lost_with_what_they_copy_they_go_apart) {
     cr_assert_eq(policy.copies(1), 1U);
 }
 
-Test(redundancy, a_root_sends_no_copy_until_it_is_told_of_losses) {
+Test(redundancy, a_root_sends_no_copy_until_losses_are_reported) {
     Root root;
     cr_assert_eq(root.send(8).size(), 1U);
-    root.tell(kTenth);
+    root.send_report(kTenth);
     const auto out = root.send(5000);
     cr_assert_eq(out.size(), 12U, "four fragments, and two copies of each");
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -185,17 +185,17 @@ Test(redundancy, a_root_sends_no_copy_until_it_is_told_of_losses) {
     }
     cr_assert_eq(root.send(8 * 1424).size(), 8U, "it is not short");
     cr_assert_eq(root.engine.counters().redundancy_changes, 1U);
-    root.tell({});
+    root.send_report({});
     cr_assert_eq(root.send(5000).size(), 4U);
     Root off(Redundancy::off);
-    off.tell(kTenth);
+    off.send_report(kTenth);
     cr_assert_eq(off.send(8).size(), 1U);
 }
 
 Test(redundancy, copies_that_go_apart_wait_for_their_time) {
     Root root;
     for (int report = 0; report < 10; ++report)
-        root.tell({.lacking = kMillion / 10, .worst = kMillion / 10, .missed = kMillion / 10});
+        root.send_report({.lacking = kMillion / 10, .worst = kMillion / 10, .missed = kMillion / 10});
     cr_assert_eq(root.send(8).size(), 1U);
     std::vector<Nanoseconds> copied_at;
     for (unsigned i = 0; i < 20 && root.engine.next_deadline() != kNever; ++i) {
@@ -212,7 +212,7 @@ Test(redundancy, copies_that_go_apart_wait_for_their_time) {
 namespace {
 
 // The loss reports of a receiver after this many broadcasts, each delivered by `receive`.
-std::vector<LossReport> told_after(
+std::vector<LossReport> reports_after(
     std::size_t broadcasts,
     const std::function<void(Bench& receiver, const Packet& fragment, const ByteString& buffer)>& receive) {
     auto config = config_of(1, 2);
@@ -224,11 +224,11 @@ std::vector<LossReport> told_after(
         cr_assert(receiver.broadcast(0, buffers[id]).ok());
         receive(receiver, receiver.fragment(0, id, 0, content(8)), buffers[id]);
     }
-    std::vector<LossReport> told;
-    for (const Out& word : sent_of(receiver.drain(), Kind::watermark_up))
-        told.push_back(engine::unpack_losses(word.header.total, 2));
-    cr_assert(!told.empty());
-    return told;
+    std::vector<LossReport> reports;
+    for (const Out& report : sent_of(receiver.drain(), Kind::watermark_up))
+        reports.push_back(engine::unpack_losses(report.header.total, 2));
+    cr_assert(!reports.empty());
+    return reports;
 }
 
 Packet flagged(Packet packet, std::uint64_t flag) {
@@ -239,41 +239,43 @@ Packet flagged(Packet packet, std::uint64_t flag) {
 }  // namespace
 
 // At the receiver: a fragment counts as lost if only its copy arrived.
-Test(redundancy, a_receiver_tells_what_it_lost_with_the_next_watermark) {
+Test(redundancy, a_receiver_reports_losses_with_the_next_watermark) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
-        const auto told = told_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
-            receiver.datagram(flagged(fragment, flag));
-            cr_assert(got == content(8));
-            receiver.datagram(fragment);  // the original, late; or a duplicate
-        });
-        cr_assert_eq(told.back().worst, 0U, "what came late was not lost");
-        cr_assert_eq(told.back().missed, 0U);
+        const auto reports =
+            reports_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
+                receiver.datagram(flagged(fragment, flag));
+                cr_assert(got == content(8));
+                receiver.datagram(fragment);  // the original, late; or a duplicate
+            });
+        cr_assert_eq(reports.back().worst, 0U, "what came late was not lost");
+        cr_assert_eq(reports.back().missed, 0U);
     }
 }
 
 // A message was faster than the multicast, as when the root was not scheduled. No copy was lost.
 Test(redundancy, what_comes_behind_a_message_was_not_missed) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
-        const auto told = told_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
-            Packet data = fragment;
-            data.kind = Kind::data;
-            receiver.message(data);
-            cr_assert(got == content(8));
-            for (int i = 0; i < 2; ++i) receiver.datagram(flagged(fragment, flag));
-        });
-        cr_assert_eq(told.back().missed, 0U);
-        cr_assert((told.back().worst > 0) == (flag != 0), "%u", told.back().worst);
+        const auto reports =
+            reports_after(8, [&](Bench& receiver, const Packet& fragment, const ByteString& got) {
+                Packet data = fragment;
+                data.kind = Kind::data;
+                receiver.message(data);
+                cr_assert(got == content(8));
+                for (int i = 0; i < 2; ++i) receiver.datagram(flagged(fragment, flag));
+            });
+        cr_assert_eq(reports.back().missed, 0U);
+        cr_assert((reports.back().worst > 0) == (flag != 0), "%u", reports.back().worst);
     }
 }
 
 Test(redundancy, what_only_a_copy_brought_was_lost) {
-    const auto told = told_after(4, [](Bench& receiver, const Packet& fragment, const ByteString&) {
+    const auto reports = reports_after(4, [](Bench& receiver, const Packet& fragment, const ByteString&) {
         receiver.datagram(flagged(fragment, wire::kRepeatFlag));
         receiver.datagram(flagged(fragment, wire::kRepeatFlag));  // a further copy is no late original
     });
-    cr_assert_eq(told.size(), 1U);
-    cr_assert(told[0].worst > 10'000 && told[0].lacking == told[0].worst && told[0].missed == 0, "%u",
-              told[0].worst);
+    cr_assert_eq(reports.size(), 1U);
+    cr_assert(reports[0].worst > 10'000 && reports[0].lacking == reports[0].worst && reports[0].missed == 0,
+              "%u", reports[0].worst);
 }
 
 namespace {
@@ -296,7 +298,7 @@ Packet parity_of(std::uint32_t root, const ByteString& message, std::uint32_t ro
 
 Test(redundancy, a_root_sends_parity_behind_the_blocks_of_longer_messages) {
     Root root;
-    root.tell(kTenth);
+    root.send_report(kTenth);
     const std::uint64_t before = root.engine.counters().parity_sent;
     ByteString message = content(8 * 1424 - 9);
     cr_assert(root.broadcast(0, message).ok());
@@ -310,7 +312,7 @@ Test(redundancy, a_root_sends_parity_behind_the_blocks_of_longer_messages) {
         cr_assert(rows[row].payload == parity_of(0, message, row).payload);
     }
     Root well, off(Redundancy::off);
-    off.tell(kTenth);
+    off.send_report(kTenth);
     for (Root* other : {&well, &off}) {
         ByteString buffer = message;
         cr_assert(other->broadcast(0, buffer).ok());
@@ -364,7 +366,7 @@ Test(redundancy, a_receiver_restores_what_it_lost) {
             }
 }
 
-Test(redundancy, what_parity_does_not_restore_is_asked_for) {
+Test(redundancy, fragments_beyond_parity_are_requested) {
     Bench receiver(config_of(1, 2));
     receiver.join();
     const ByteString sent = content(40 * 1424);
@@ -390,7 +392,7 @@ Test(redundancy, what_parity_does_not_restore_is_asked_for) {
 // The receiver requests one fragment to test whether the multicast continues, and parity restores this
 // fragment. The receiver must still request the fragments lost after it.
 Test(redundancy, a_tested_and_restored_fragment_is_followed_by_another_nak) {
-    constexpr std::uint32_t kAll = 114, kHeard = 112;
+    constexpr std::uint32_t kAll = 114, kReceived = 112;
     auto config = config_of(1, 2);
     config.window = 256;
     Bench receiver(config);
@@ -404,7 +406,7 @@ Test(redundancy, a_tested_and_restored_fragment_is_followed_by_another_nak) {
     Packet row = parity_of(0, block, 0);
     row.operation = 1;
     row.total = sent.size();
-    for (std::uint32_t i = 0; i < kHeard; ++i) {
+    for (std::uint32_t i = 0; i < kReceived; ++i) {
         if (i != 1 && i != 5) receiver.datagram(receiver.fragment(0, 1, i, sent));
         if (i + 1 == engine::kBlockFragments) receiver.datagram(row);
     }
@@ -415,10 +417,10 @@ Test(redundancy, a_tested_and_restored_fragment_is_followed_by_another_nak) {
         data.kind = Kind::data;
         receiver.message(data);
     }
-    cr_assert_eq(receiver.engine.arrived(operation_of(1)), kHeard * 1424U);
+    cr_assert_eq(receiver.engine.arrived(operation_of(1)), kReceived * 1424U);
     const auto naks = sent_of(receiver.pass(Nanoseconds::from_ms(200)), Kind::nak);
     cr_assert_eq(naks.size(), 1U);
-    cr_assert_eq(index_of(naks[0].header.fragment), kHeard);
+    cr_assert_eq(index_of(naks[0].header.fragment), kReceived);
 }
 
 // Only rows of this message from its root are accepted.

@@ -94,7 +94,7 @@ Test(root_sync, a_root_goes_ahead_after_a_few_round_trips) {
     cr_assert_eq(count(bench.pass(Nanoseconds{5 * bench.engine.round_trip().value}), Kind::fragment), 1U);
 }
 
-Test(root_sync, everybody_draws_the_same_and_everybody_is_drawn) {
+Test(root_sync, all_members_draw_the_same_and_every_member_is_drawn) {
     const auto config = config_with(RootSync::random, 0, 9);
     auto other = config;
     other.self = rank_of(4);
@@ -107,27 +107,27 @@ Test(root_sync, everybody_draws_the_same_and_everybody_is_drawn) {
     for (std::uint32_t r = 0; r < 9; ++r) cr_assert(r == 3 ? drawn[r] == 0 : drawn[r] > 60, "%d", drawn[r]);
 }
 
-Test(root_sync, the_one_that_was_drawn_tells_unless_it_has_heard) {
+Test(root_sync, the_drawn_member_reports_unless_it_has_received) {
     const auto config = config_with(RootSync::random, 2, 3);
     Bench bench(config);
     bench.join();
     const engine::RootSynchronizer draws(config);
-    std::size_t told = 0, expected = 0;
+    std::size_t reports = 0, expected = 0;
     for (std::uint64_t id = 0; id < 40; ++id) {
         ByteString buffer(10);
-        const bool heard = id % 4 == 0;
-        if (heard) bench.datagram(bench.fragment(0, id, 0, content(10)));
-        expected += !heard && draws.drawn(id, rank_of(0)) == rank_of(2);
+        const bool received = id % 4 == 0;
+        if (received) bench.datagram(bench.fragment(0, id, 0, content(10)));
+        expected += !received && draws.drawn(id, rank_of(0)) == rank_of(2);
         cr_assert(bench.broadcast(0, buffer).ok());
-        told += count(bench.drain(), Kind::entered);
-        if (!heard) bench.datagram(bench.fragment(0, id, 0, content(10)));
+        reports += count(bench.drain(), Kind::entered);
+        if (!received) bench.datagram(bench.fragment(0, id, 0, content(10)));
         bench.drain();
     }
-    cr_assert_eq(told, expected);
-    cr_assert_gt(told, 5U);
+    cr_assert_eq(reports, expected);
+    cr_assert_gt(reports, 5U);
 }
 
-Test(root_sync, adaptive_climbs_with_trouble_and_gives_up_what_does_not_help) {
+Test(root_sync, adaptive_climbs_with_losses_and_gives_up_useless_steps) {
     engine::RootSynchronizer sync(config_with(RootSync::adaptive, 0, 8));
     auto run = [&](int operations, int degraded_of_ten) {
         for (int i = 0; i < operations; ++i) sync.note_operation(i % 10 < degraded_of_ten);

@@ -140,7 +140,7 @@ struct Electing {
 
 }  // namespace
 
-Test(elections, rank_0_judges_when_all_have_been_heard_and_have_voted) {
+Test(elections, rank_0_judges_when_all_are_received_and_have_voted) {
     Electing leader(0, 3);
     leader.request(1, 0);
     leader.elections.on_timeout();
@@ -166,10 +166,12 @@ Test(elections, probes_of_the_next_may_come_before_its_go) {
     leaf.probe(0, 2);  // not the next
     leaf.probe(0, 1);
     leaf.go(1);
-    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1, "the only other one was heard");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1,
+              "the only other one was received");
     cr_assert_eq(leaf.messages(wire::Kind::vote), 0U, "once");
     leaf.go(2);
-    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 0, "nobody was heard in this one");
+    cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 0,
+              "no member was received in this one");
     leaf.core.now = leaf.elections.next_deadline();
     leaf.elections.on_timeout();
     cr_assert_eq(leaf.messages(wire::Kind::vote), 1U, "time is up");
@@ -261,11 +263,11 @@ Test(elections, one_request_goes_on) {
 Test(elections, rank_0_holds_them_ever_less_often) {
     Electing leader(0, 2);
     leader.request(1, 0);
-    cr_assert_eq(leader.messages(), 0U, "there is nobody to tell");
-    Nanoseconds least{};
+    cr_assert_eq(leader.messages(), 0U, "there is no member to inform");
+    Nanoseconds min{};
     for (std::uint64_t number = 1; number <= 3; ++number) {
         const Nanoseconds begin = leader.elections.next_deadline();
-        cr_assert_geq(begin - leader.core.now, least);
+        cr_assert_geq(begin - leader.core.now, min);
         leader.core.now = begin;
         leader.elections.on_timeout();
         cr_assert_eq(leader.core.counters.elections, number);
@@ -274,8 +276,8 @@ Test(elections, rank_0_holds_them_ever_less_often) {
         leader.request(1, number);  // the request waits for the end of the election
         leader.vote(1, number);
         cr_assert_eq(leader.core.reachability.version(), 0U, "it ends in the same map");
-        least = Nanoseconds{least == Nanoseconds{} ? leader.core.config.least_election_interval.value
-                                                   : 2 * least.value};
+        min = Nanoseconds{min == Nanoseconds{} ? leader.core.config.min_election_interval.value
+                                               : 2 * min.value};
     }
     Electing without(0, 2, false);
     without.request(1, 0);
@@ -288,32 +290,31 @@ Test(elections, beacons_are_rare) {
     cr_assert_eq(mute.multicasts(), 1U);
     mute.elections.want_beacon();
     cr_assert_eq(mute.multicasts(), 0U);
-    mute.core.now = kBegin + mute.core.config.least_beacon_interval;
+    mute.core.now = kBegin + mute.core.config.min_beacon_interval;
     mute.elections.want_beacon();
     cr_assert_eq(mute.multicasts(), 1U);
 }
 
 Test(deadlines, follow_what_was_measured) {
     const GroupConfig config = running_config(8);
-    RoundTrip round_trip(config.initial_rtt, {}, config.most_silence);
+    RoundTrip round_trip(config.initial_rtt, {}, config.max_silence);
     RedundancyPolicy losses(config);
     Deadlines deadlines(config, round_trip, losses);
     cr_assert_eq(deadlines.gap().value, config.initial_rtt.value / 4);
-    const Nanoseconds least = config.least_silence, late = Nanoseconds::from_us(800);
+    const Nanoseconds min = config.min_silence, late = Nanoseconds::from_us(800);
     Slot slot(config, 0);
     slot.operation.kind = CollectiveKind::broadcast;
     cr_assert_eq(deadlines.silence(slot), config.lossless_silence, "nothing is lost");
-    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * least.value,
-                 "of somebody who is more patient still");
+    cr_assert_eq(deadlines.silence(slot, 1000).value, 1000 * min.value, "of a member with a longer timeout");
     losses.adopt({.lacking = 100, .worst = 100});
-    cr_assert_eq(deadlines.silence(slot), least, "nothing was measured");
+    cr_assert_eq(deadlines.silence(slot), min, "nothing was measured");
     for (int i = 0; i < 8; ++i) deadlines.on_first(slot, late);
     cr_assert_eq(deadlines.silence(slot).value, late.value + late.value / 4);
     slot.reception.ever = true;
     slot.reception.longest_gap = Nanoseconds::from_us(400);
     cr_assert_eq(deadlines.silence(slot).value, 2 * slot.reception.longest_gap.value, "by its own gaps");
     cr_assert_eq(deadlines.root_nak(3),
-                 Nanoseconds{std::max(config.least_tail.value, 3 * config.initial_rtt.value / 2)});
+                 Nanoseconds{std::max(config.min_tail.value, 3 * config.initial_rtt.value / 2)});
     for (int i = 0; i < 8; ++i) deadlines.on_root_nak_answer(Nanoseconds::from_us(500));
     cr_assert_gt(deadlines.root_nak(3), Nanoseconds::from_us(500));
 }
@@ -382,7 +383,7 @@ Test(turns, pass_from_one_operation_to_the_next) {
     cr_assert(offer(2));
 }
 
-Test(notices, tell_of_operations_first_and_of_each_once) {
+Test(notices, name_operations_first_and_each_once) {
     Notices notices{Ring<Notices::Completion>(2), Ring<OperationId>(1)};
     Effect effect;
     notices.left = true;

@@ -26,7 +26,7 @@ Packet nak_packet() {
 TestSuite(silence, .timeout = 300);
 
 // A NAK for the whole message would bring by message what is multicast a moment later.
-Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
+Test(silence, of_a_long_unreceived_message_one_fragment_is_requested) {
     Bench bench(config_keeping_long());
     bench.join();
     ByteString buffer(kLongBytes);
@@ -49,7 +49,7 @@ Test(silence, of_a_long_message_that_was_not_heard_one_fragment_is_asked_for) {
 }
 
 // Where messages deliver data unasked, a member requests the whole message after its timeout.
-Test(silence, who_is_patient_asks_for_all_of_it) {
+Test(silence, after_a_longer_wait_all_fragments_are_requested) {
     engine::GroupConfig config = config_keeping_long();
     config.repair = engine::Repair::push;
     Bench bench(config);

@@ -105,7 +105,7 @@ Test(streaming, operations_of_the_same_root_keep_their_order_and_others_pass) {
     cr_assert_eq(count(out, Kind::fragment), 4U);
 }
 
-Test(streaming, what_is_not_ready_is_remembered_and_then_sent_to_who_asked) {
+Test(streaming, naks_before_the_data_are_queued_and_answered_later) {
     StreamingRoot root(kStreamed, 2 * kStreamFragment);
     cr_assert_eq(count(root.drain(), Kind::fragment), 2U);
     root.message(nak(1, 0, 0, kStreamed, 0b1111));
@@ -162,9 +162,9 @@ Test(streaming, what_cannot_be_meant_changes_nothing) {
 // One row for each state of a receiver when no more data arrive.
 Test(streaming, silence_of_a_root_that_lacks_bytes_causes_a_nak_for_one_fragment) {
     const struct {
-        std::uint32_t heard;
+        std::uint32_t received;
         bool lacks;  // whether the root lacks bytes
-        std::size_t least, most;
+        std::size_t min, max;
     } rows[] = {{0, false, 1, 1}, {1, true, 1, 1}, {10, true, 1, 1}, {10, false, 54, 54}, {60, true, 1, 1}};
     const ByteString sent = content(kStreamed);
     for (const auto& row : rows) {
@@ -172,20 +172,20 @@ Test(streaming, silence_of_a_root_that_lacks_bytes_causes_a_nak_for_one_fragment
         bench.join();
         ByteString buffer(kStreamed);
         cr_assert(bench.broadcast(0, buffer).ok());
-        for (std::uint32_t i = 0; i < row.heard; ++i) {
+        for (std::uint32_t i = 0; i < row.received; ++i) {
             Packet fragment = bench.fragment(0, 0, i, sent);
             bench.datagram(row.lacks ? partial(fragment) : fragment);
         }
-        cr_assert_eq(bench.engine.arrived(kFirst), std::uint64_t{row.heard} * kStreamFragment);
+        cr_assert_eq(bench.engine.arrived(kFirst), std::uint64_t{row.received} * kStreamFragment);
         const auto fragments = requested(bench.pass(Nanoseconds::from_ms(90)));
-        cr_assert_geq(fragments.size(), row.least, "after %u", row.heard);
-        cr_assert_leq(fragments.size(), row.most, "after %u", row.heard);
-        cr_assert_eq(fragments.front(), row.heard);
+        cr_assert_geq(fragments.size(), row.min, "after %u", row.received);
+        cr_assert_leq(fragments.size(), row.max, "after %u", row.received);
+        cr_assert_eq(fragments.front(), row.received);
     }
 }
 
 // The first answer with the tested data may merely have been faster than the multicast.
-Test(streaming, two_answers_in_a_row_tell_an_outage) {
+Test(streaming, two_answers_in_a_row_indicate_an_outage) {
     Bench bench(config_of(2, 4));
     bench.join();
     const ByteString sent = content(kStreamed);
@@ -203,7 +203,7 @@ Test(streaming, two_answers_in_a_row_tell_an_outage) {
     cr_assert_eq(answer(1).size(), 1U, "another poll");
     bench.datagram(partial(bench.fragment(0, 0, 2, sent)));
     cr_assert_eq(requested(bench.pass(Nanoseconds::from_ms(90))).size(), 1U);
-    cr_assert_eq(answer(3).size(), 1U, "the multicast was heard between");
+    cr_assert_eq(answer(3).size(), 1U, "the multicast arrived between");
     cr_assert_eq(answer(4).size(), 2U, "now for more and more");
 }
 

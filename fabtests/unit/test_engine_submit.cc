@@ -32,7 +32,7 @@ Test(submit, a_full_queue_says_try_again) {
     cr_assert(bench.broadcast(1, buffer).ok());
 }
 
-Test(submit, completions_that_nobody_takes_are_bounded) {
+Test(submit, unread_completions_are_bounded) {
     Bench bench(config_of(0, 1));
     bench.join();
     ByteString buffer(10);
@@ -112,7 +112,7 @@ Test(submit, a_lost_peer_ends_everything) {
     cr_assert(bench.drain().empty());
 }
 
-Test(submit, who_is_told_of_a_failure_does_not_tell) {
+Test(submit, a_received_failure_is_not_forwarded) {
     Bench bench(config_of(1, 4));
     bench.join();
     ByteString small(10);
@@ -130,7 +130,7 @@ Test(submit, who_is_told_of_a_failure_does_not_tell) {
     cr_assert_eq(out.front().status, ETIMEDOUT);
 }
 
-Test(submit, whoever_is_waited_for_is_watched) {
+Test(submit, an_awaited_member_is_watched) {
     Bench bench(config_of(3, 5));
     bench.join();
     ByteString small(10);

@@ -196,11 +196,11 @@ Test(exchange_level, rounds_of_a_ring_may_overtake_each_other) {
 
 // A number that does not fit into the header is refused rather than truncated.
 Test(exchange_level, numbers_that_are_too_large) {
-    for (const auto& [members, most] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
+    for (const auto& [members, max] : {std::pair{256U, UINT64_MAX >> 12}, {65536U, UINT64_MAX >> 20}}) {
         std::vector<std::byte> input(members), buffer(members);
         ExchangeLevel level = member(0, members);
-        LevelOperation last = level_operation_of(Kind::alltoall, input, buffer, 1, most);
-        LevelOperation beyond = level_operation_of(Kind::alltoall, input, buffer, 1, most + 1);
+        LevelOperation last = level_operation_of(Kind::alltoall, input, buffer, 1, max);
+        LevelOperation beyond = level_operation_of(Kind::alltoall, input, buffer, 1, max + 1);
         cr_assert_eq(level.post(beyond, {}), EOVERFLOW);
         cr_assert_eq(level.post(last, {}), 0);
     }
@@ -263,7 +263,7 @@ Test(exchange_level, members_that_contradict_each_other_fail) {
 }
 
 // One member has no data to exchange, and is done before the other's block arrives.
-Test(exchange_level, who_is_contradicted_with_nothing_open_has_failed) {
+Test(exchange_level, a_contradiction_with_nothing_open_is_a_failure) {
     std::vector<std::byte> input(400), buffer(400);
     for (const bool early : {false, true}) {
         ExchangeLevel sender = member(0), receiver = member(1);
@@ -343,7 +343,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             kMembers, level_operation_of(Kind::gather, input, buffer, kBlock, operation));
         for (std::uint32_t rank = 0; rank < kMembers; ++rank)
             cr_assert_eq(levels[rank].post(level_operations[rank], linear, {}), 0);
-        std::uint64_t most = 0, longest = 0;
+        std::uint64_t max = 0, longest = 0;
         while (!level_operations[0].done) {
             for (Outgoing message; levels[0].poll_outgoing(message);) {
                 const std::uint64_t total = wire::decode(letter(message)).header.total;
@@ -353,7 +353,7 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             }
             const std::uint64_t all = std::accumulate(promised.begin() + 1, promised.end(), std::uint64_t{0});
             cr_assert_leq(all, (kMembers - 1) * kWindow + config.borrowed_credit_bytes);
-            most = std::max(most, all);
+            max = std::max(max, all);
             longest = std::max(longest, *std::max_element(promised.begin(), promised.end()));
             const auto sender = static_cast<std::uint32_t>(1 + random() % (kMembers - 1));
             Outgoing message;
@@ -364,14 +364,14 @@ Test(exchange_level, borrowed_credit_is_bounded_and_returned) {
             levels[0].progress({});
         }
         cr_assert_eq(longest, config.long_window_bytes);
-        cr_assert_gt(most, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is lent");
+        cr_assert_gt(max, (kMembers - 1) * kWindow + config.borrowed_credit_bytes - 16384, "all is borrowed");
         cr_assert_eq(levels[0].counters().bad_pieces, 0);
         for (std::uint32_t rank = 1; rank < kMembers; ++rank) cr_assert_leq(promised[rank], kWindow);
     }
 }
 
 // A member may leave after sending its share: no further message goes to this member.
-Test(exchange_level, no_grant_to_who_has_sent_all) {
+Test(exchange_level, no_grant_to_a_member_that_has_sent_all) {
     ExchangeLevel root = member(0, 3), done = member(1, 3);
     const std::size_t bytes = 900 << 10;
     std::vector<std::byte> input(bytes), buffer(3 * bytes);
@@ -393,7 +393,7 @@ Test(exchange_level, no_grant_to_who_has_sent_all) {
 }
 
 // A message to a departed member is reported, even if no operation waits for it.
-Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
+Test(exchange_level, a_lost_member_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);
     LevelOperation level_operation = level_operation_of(Kind::scatter, input, buffer, 8);
@@ -407,7 +407,7 @@ Test(exchange_level, who_is_lost_is_missed_when_something_is_sent_to_it) {
     cr_assert(root.needs(1));
 }
 
-Test(exchange_level, who_is_late_is_watched) {
+Test(exchange_level, a_late_member_is_watched) {
     ExchangeLevel root = member(0, 3);
     std::vector<std::byte> input(8), buffer(24);
     LevelOperation level_operation = level_operation_of(Kind::gather, input, buffer, 8);

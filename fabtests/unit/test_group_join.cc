@@ -66,7 +66,7 @@ Test(join, a_member_that_never_calls_costs_the_others_the_time_of_rank_0) {
     }
 }
 
-Test(join, without_rank_0_everybody_ends_at_its_own_deadline) {
+Test(join, without_rank_0_every_member_ends_at_its_own_deadline) {
     JoinWorld world(3, {.seed = 4});
     for (std::uint32_t rank = 1; rank < 3; ++rank) world.process(rank).call(world.now() + ms(1'000 * rank));
     world.run();
@@ -146,7 +146,7 @@ Test(join, an_invalid_hello_changes_nothing) {
     cr_assert(leader.join->complete());
 }
 
-Test(join, a_welcome_is_accepted_once_and_by_who_waits_for_it) {
+Test(join, a_welcome_is_accepted_once_and_by_waiting_members) {
     JoinWorld world(2);
     world.call_all(ms(1));
     world.run();
@@ -271,18 +271,18 @@ Test(join, echoes_are_answered_up_to_a_bound) {
     cr_assert_eq(member.echoes_sent, group::SurveyRound::kMaxEchoes);
 }
 
-Test(join, nobody_but_rank_0_asks_for_a_survey) {
+Test(join, only_rank_0_requests_a_survey) {
     JoinWorld world(3);
     JoinProcess& member = world.process(1);
     member.call(world.now() + ms(1'000));
-    const auto asked_by = [&](std::uint32_t rank, std::uint32_t target) {
+    const auto survey_by = [&](std::uint32_t rank, std::uint32_t target) {
         return wire::Survey{{member.hello.id, 0, rank_of(rank)}, {{rank_of(target), 0}}};
     };
-    member.join->on_survey(asked_by(2, 0), world.now());
-    member.join->on_survey(asked_by(0, 1), world.now());  // the target is the member itself
-    member.join->on_survey(asked_by(0, 3), world.now());  // the target does not exist
+    member.join->on_survey(survey_by(2, 0), world.now());
+    member.join->on_survey(survey_by(0, 1), world.now());  // the target is the member itself
+    member.join->on_survey(survey_by(0, 3), world.now());  // the target does not exist
     cr_assert_eq(member.echoes_sent, 0U);
-    member.join->on_survey(asked_by(0, 2), world.now());
+    member.join->on_survey(survey_by(0, 2), world.now());
     cr_assert_eq(member.echoes_sent, 1U);
 }
 
@@ -314,11 +314,11 @@ Test(join, a_welcome_of_many_travels_in_parts) {
                   "rank %u", rank);
     }
     cr_assert(world.process(kMembers - 1).welcome->peers == world.process(0).welcome->peers);
-    constexpr std::size_t kWords = 64;
-    cr_assert_leq(world.process(0).heard, 4 * 64 + kWords, "%zu", world.process(0).heard);
+    constexpr std::size_t kJoinMessages = 64;
+    cr_assert_leq(world.process(0).received, 4 * 64 + kJoinMessages, "%zu", world.process(0).received);
 }
 
-Test(join, whoever_gathers_may_have_been_started_again) {
+Test(join, a_gathering_member_may_have_been_started_again) {
     for (const std::uint32_t again : {0U, 32U, 33U, 64U})
         for (std::uint64_t seed = 1; seed <= 10; ++seed) {
             JoinWorld world(70, {.seed = seed, .loss = static_cast<double>(seed % 3) * 0.2});

@@ -17,7 +17,7 @@ using Ranks = std::vector<std::uint32_t>;
 namespace {
 
 // Ranks 0 to 7: four hosts of two, in two sites.
-Ranks told_by(std::uint32_t self, Rank lost, bool joined = true) {
+Ranks informed_by(std::uint32_t self, Rank lost, bool joined = true) {
     std::vector<levels::MemberPlace> places;
     for (std::uint32_t rank = 0; rank < 8; ++rank) places.push_back({rank / 4, rank / 2, rank / 4});
     return whom_to_inform(levels::Placement(self, places), lost, joined);
@@ -33,12 +33,12 @@ Test(losses, the_first_reason_counts) {
     const auto found = losses.take_found();
     cr_assert_eq(found.size(), 3U);
     cr_assert(found[1].rank == rank_of(3) && found[1].error == 6);
-    cr_assert(losses.take_found().empty(), "told twice");
+    cr_assert(losses.take_found().empty(), "reported twice");
     cr_assert_str_eq(losses.reason(rank_of(3))->c_str(), "its host is gone");
     cr_assert_null(losses.reason(rank_of(2)));
 }
 
-Test(losses, who_has_gone_is_an_error_when_it_is_needed) {
+Test(losses, a_member_that_left_is_an_error_when_it_is_needed) {
     Losses losses;
     losses.let_go({rank_of(4), 5});
     losses.let_go({rank_of(6), 7});
@@ -48,30 +48,30 @@ Test(losses, who_has_gone_is_an_error_when_it_is_needed) {
     cr_assert_eq(losses.needed([](std::uint32_t) { return true; }).error, 5);
 }
 
-Test(losses, whom_a_member_tells) {
+Test(losses, members_to_inform) {
     // Loss of a member without a leading role: the shared memory of the host and the engine of the leader
     // inform the survivors.
-    cr_assert(told_by(1, rank_of(3)).empty());
-    cr_assert(told_by(2, rank_of(3)).empty());
+    cr_assert(informed_by(1, rank_of(3)).empty());
+    cr_assert(informed_by(2, rank_of(3)).empty());
     // The leader of a site informs the leaders of the other sites.
-    cr_assert(told_by(0, rank_of(3)) == Ranks{4});
-    cr_assert(told_by(0, kNoRank) == Ranks{4});
+    cr_assert(informed_by(0, rank_of(3)) == Ranks{4});
+    cr_assert(informed_by(0, kNoRank) == Ranks{4});
     // The members around a dead leader exchange losses not reported by the engine.
-    cr_assert(told_by(0, rank_of(2)) == (Ranks{3, 4}));
-    cr_assert(told_by(3, rank_of(2)) == Ranks{0});
-    cr_assert(told_by(4, rank_of(0)) == (Ranks{1, 2}));
-    cr_assert(told_by(2, rank_of(0)) == (Ranks{1, 4}));
-    cr_assert(told_by(1, rank_of(0)) == (Ranks{2, 4}));
+    cr_assert(informed_by(0, rank_of(2)) == (Ranks{3, 4}));
+    cr_assert(informed_by(3, rank_of(2)) == Ranks{0});
+    cr_assert(informed_by(4, rank_of(0)) == (Ranks{1, 2}));
+    cr_assert(informed_by(2, rank_of(0)) == (Ranks{1, 4}));
+    cr_assert(informed_by(1, rank_of(0)) == (Ranks{2, 4}));
     // Any further member that detects the death informs these members.
-    cr_assert(told_by(5, rank_of(0)) == (Ranks{1, 2, 4}));
-    cr_assert(told_by(6, rank_of(0)) == (Ranks{1, 2, 4}));
-    cr_assert(told_by(7, kNoRank).empty());
+    cr_assert(informed_by(5, rank_of(0)) == (Ranks{1, 2, 4}));
+    cr_assert(informed_by(6, rank_of(0)) == (Ranks{1, 2, 4}));
+    cr_assert(informed_by(7, kNoRank).empty());
 }
 
 Test(losses, while_a_group_forms_its_levels_may_be_missing) {
-    cr_assert(told_by(3, rank_of(7), false) == (Ranks{0, 1, 2, 4, 5}));
-    cr_assert(told_by(2, rank_of(7), false) == (Ranks{0, 1, 3, 4}));
-    cr_assert(told_by(0, rank_of(7), false) == (Ranks{1, 2, 3, 4, 6}));
+    cr_assert(informed_by(3, rank_of(7), false) == (Ranks{0, 1, 2, 4, 5}));
+    cr_assert(informed_by(2, rank_of(7), false) == (Ranks{0, 1, 3, 4}));
+    cr_assert(informed_by(0, rank_of(7), false) == (Ranks{1, 2, 3, 4, 6}));
 }
 
 namespace {
@@ -124,17 +124,17 @@ class Members {
         if (view.leads_segment()) find_among(view.segments(), lost, dead, random);
     }
     // With messages between all members, any member may detect the death.
-    void find_by(std::uint32_t finder, std::uint32_t lost) { heard_.push_back({finder, lost, false}); }
+    void find_by(std::uint32_t finder, std::uint32_t lost) { notices_.push_back({finder, lost, false}); }
     // Delivers the reports in random order.
     void spread(const Dead& dead, sim::Random& random) {
-        while (!heard_.empty()) {
-            std::swap(heard_[random.below(heard_.size())], heard_.back());
-            const Heard one = heard_.back();
-            heard_.pop_back();
-            if (!dead.contains(one.rank)) hear(one);
+        while (!notices_.empty()) {
+            std::swap(notices_[random.below(notices_.size())], notices_.back());
+            const Notice one = notices_.back();
+            notices_.pop_back();
+            if (!dead.contains(one.rank)) receive(one);
         }
     }
-    bool told(std::uint32_t rank) const { return !said_[rank].empty(); }
+    bool informed(std::uint32_t rank) const { return !said_[rank].empty(); }
     std::uint64_t messages() const { return messages_; }
     std::size_t longest() const { return longest_; }
     void forget() {
@@ -142,14 +142,14 @@ class Members {
         messages_ = longest_ = 0;
     }
     // A living member without information about the losses, if there is one.
-    std::uint32_t untold(const Dead& dead) const {
+    std::uint32_t uninformed(const Dead& dead) const {
         for (std::uint32_t rank = 0; rank < count(); ++rank)
-            if (!dead.contains(rank) && !told(rank)) return rank;
+            if (!dead.contains(rank) && !informed(rank)) return rank;
         return levels::kNotThere;
     }
 
   private:
-    struct Heard {
+    struct Notice {
         std::uint32_t rank, lost;
         bool by_message;
     };
@@ -162,21 +162,21 @@ class Members {
         if (!ranks.empty()) find_by(ranks[random.below(ranks.size())], lost);
     }
     // A host's memory and an engine reach only their own members.
-    void hear(const Heard& one) {
+    void receive(const Notice& one) {
         const Placement& view = views_[one.rank];
-        const auto pass_on = [&](levels::Ranks ranks) {
+        const auto forward = [&](levels::Ranks ranks) {
             const std::uint32_t lost = has(ranks, one.lost) ? one.lost : index_of(kNoRank);
-            for (const std::uint32_t next : ranks) heard_.push_back({next, lost, false});
+            for (const std::uint32_t next : ranks) notices_.push_back({next, lost, false});
         };
-        if (!told(one.rank)) {
-            if (joined_) pass_on(view.host());
-            if (view.leads_host()) pass_on(view.segment());
+        if (!informed(one.rank)) {
+            if (joined_) forward(view.host());
+            if (view.leads_host()) forward(view.segment());
         } else if (!one.by_message || said_[one.rank].size() == (joined_ ? kMaxDeathsSent : 1)) {
             return;
         }
         if (!said_[one.rank].insert(one.lost).second) return;
         const Ranks whom = whom_to_inform(view, rank_of(one.lost), joined_);
-        for (const std::uint32_t next : whom) heard_.push_back({next, one.lost, true});
+        for (const std::uint32_t next : whom) notices_.push_back({next, one.lost, true});
         messages_ += whom.size();
         longest_ = std::max(longest_, whom.size());
     }
@@ -184,7 +184,7 @@ class Members {
     const bool joined_;
     std::vector<Placement> views_;
     std::vector<Dead> said_;  // by rank: losses reported to others
-    std::vector<Heard> heard_;
+    std::vector<Notice> notices_;
     std::uint64_t messages_ = 0;
     std::size_t longest_ = 0;
 };
@@ -199,16 +199,16 @@ std::vector<MemberPlace> cluster(std::uint32_t hosts, std::uint32_t each, std::u
     return places;
 }
 
-void expect_told(const Members& members, const Dead& dead, const char* what, std::uint64_t number) {
-    const std::uint32_t untold = members.untold(dead);
-    cr_assert_eq(untold, levels::kNotThere, "%s %lu: of the death of %u%s, rank %u of %u is not told", what,
-                 static_cast<unsigned long>(number), *dead.begin(), dead.size() > 1 ? " and another" : "",
-                 untold, members.count());
+void expect_informed(const Members& members, const Dead& dead, const char* what, std::uint64_t number) {
+    const std::uint32_t uninformed = members.uninformed(dead);
+    cr_assert_eq(uninformed, levels::kNotThere, "%s %lu: of the death of %u%s, rank %u of %u is not informed",
+                 what, static_cast<unsigned long>(number), *dead.begin(),
+                 dead.size() > 1 ? " and another" : "", uninformed, members.count());
 }
 
 }  // namespace
 
-Test(losses, from_one_member_that_knows_everybody_alive_hears) {
+Test(losses, news_from_one_member_reaches_every_living_member) {
     for (std::uint64_t seed = 1; seed <= 4'000; ++seed) {
         sim::Random random(seed);
         Members members(draw_places(random), seed % 2 == 0);
@@ -216,11 +216,11 @@ Test(losses, from_one_member_that_knows_everybody_alive_hears) {
         const auto finder = static_cast<std::uint32_t>(random.below(members.count() - 1));
         members.find_by(finder + (finder >= lost ? 1 : 0), lost);
         members.spread({lost}, random);
-        expect_told(members, {lost}, "seed", seed);
+        expect_informed(members, {lost}, "seed", seed);
     }
 }
 
-Test(losses, of_two_deaths_everybody_alive_hears_of_one) {
+Test(losses, after_two_deaths_every_living_member_is_informed_of_one) {
     for (std::uint64_t seed = 1; seed <= 4'000; ++seed) {
         sim::Random random(seed);
         Members members(draw_places(random), seed % 2 == 0);
@@ -228,7 +228,7 @@ Test(losses, of_two_deaths_everybody_alive_hears_of_one) {
         while (dead.size() < 2) dead.insert(static_cast<std::uint32_t>(random.below(members.count())));
         for (const std::uint32_t lost : dead) members.find(lost, dead, random);
         members.spread(dead, random);
-        expect_told(members, dead, "seed", seed);
+        expect_informed(members, dead, "seed", seed);
     }
 }
 
@@ -249,7 +249,7 @@ Test(losses, a_death_takes_about_a_message_a_member) {
             members.forget();
             members.find(lost, {lost}, random);
             members.spread({lost}, random);
-            expect_told(members, {lost}, "segments", segments);
+            expect_informed(members, {lost}, "segments", segments);
             cr_assert_leq(members.messages(), kAll, "%u segments: of rank %u %lu messages", segments, lost,
                           static_cast<unsigned long>(members.messages()));
             cr_assert_leq(members.longest(), kHosts + kEach);
@@ -266,7 +266,7 @@ Test(losses, a_death_that_all_detect_takes_a_few_messages_a_member) {
             for (std::uint32_t rank = 0; rank < kAll; ++rank)
                 if (rank != lost) members.find_by(rank, lost);
             members.spread({lost}, random);
-            expect_told(members, {lost}, "segments", segments);
+            expect_informed(members, {lost}, "segments", segments);
             cr_assert_leq(members.messages(), 2 * kAll, "%u segments: of rank %u %lu messages", segments,
                           lost, static_cast<unsigned long>(members.messages()));
         }
@@ -285,7 +285,7 @@ Test(losses, two_deaths_take_a_few_messages_a_member) {
                     members.find(one, {one, other}, random);
                     members.find(other, {one, other}, random);
                     members.spread({one, other}, random);
-                    expect_told(members, {one, other}, "segments", segments);
+                    expect_informed(members, {one, other}, "segments", segments);
                     cr_assert_leq(members.messages(), (joined ? 2 : 8) * kAll,
                                   "%u segments: of ranks %u and %u %lu messages", segments, one, other,
                                   static_cast<unsigned long>(members.messages()));

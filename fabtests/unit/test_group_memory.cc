@@ -8,15 +8,15 @@ using namespace mcastcoll::group;
 
 namespace {
 
-template <std::size_t kMost>
+template <std::size_t kMax>
 void expect_bound() {
-    for (const std::size_t count : {kMost - 1, kMost, kMost + 1}) {
-        Recent<std::size_t, kMost> recent;
+    for (const std::size_t count : {kMax - 1, kMax, kMax + 1}) {
+        Recent<std::size_t, kMax> recent;
         for (std::size_t i = 0; i < count; ++i) recent.keep(i);
         const auto has = [&](std::size_t what) {
             return recent.latest([&](std::size_t one) { return one == what; }) != nullptr;
         };
-        cr_assert_eq(has(0), count > 0 && count <= kMost, "of %zu with room for %zu", count, kMost);
+        cr_assert_eq(has(0), count > 0 && count <= kMax, "of %zu with room for %zu", count, kMax);
         cr_assert(count < 2 || has(count - 1));
     }
 }
@@ -45,12 +45,12 @@ Test(memory, finds_the_latest) {
 }
 
 Test(memory, keeps_round_trips_of_so_many_pairs) {
-    for (const std::size_t count : {RoundTrips::kMost - 1, RoundTrips::kMost, RoundTrips::kMost + 1}) {
+    for (const std::size_t count : {RoundTrips::kMax - 1, RoundTrips::kMax, RoundTrips::kMax + 1}) {
         RoundTrips times;
         for (std::size_t i = 0; i < count; ++i) times.keep(i + 1, 0, Nanoseconds::from_us(i));
-        cr_assert(times.find(0, RoundTrips::kMost - 1).has_value());
-        cr_assert_eq(times.find(RoundTrips::kMost, 0).has_value(), count >= RoundTrips::kMost);
-        cr_assert_not(times.find(0, RoundTrips::kMost + 1).has_value());
+        cr_assert(times.find(0, RoundTrips::kMax - 1).has_value());
+        cr_assert_eq(times.find(RoundTrips::kMax, 0).has_value(), count >= RoundTrips::kMax);
+        cr_assert_not(times.find(0, RoundTrips::kMax + 1).has_value());
         times.keep(0, 1, Nanoseconds::from_us(77));
         cr_assert_eq(times.find(1, 0)->value, 0, "the first message counts");
     }

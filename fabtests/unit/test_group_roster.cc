@@ -50,13 +50,13 @@ MemberTable members_at(std::initializer_list<int> addresses) {
 
 }  // namespace
 
-Test(roster, inserts_the_address_of_who_is_spoken_to) {
+Test(roster, inserts_the_address_of_addressed_members) {
     Endpoint endpoint;
     Roster roster;
     roster.fill(members_at({7, 8, 9, 8}), rank_of(2));
     cr_assert_eq(roster.size(), 4U);
     cr_assert_eq(endpoint.inserts, 0U);
-    cr_assert(roster.ranks_at(8).empty(), "nobody has spoken to them");
+    cr_assert(roster.ranks_at(8).empty(), "no member has sent to them");
     cr_assert(roster.peer(1, endpoint) == Outbox::Peer{8} && roster.peer(1, endpoint) == Outbox::Peer{8});
     cr_assert_eq(endpoint.inserts, 1U, "once");
     cr_assert(roster.ranks_at(8) == std::vector<Rank>{rank_of(1)});
@@ -64,12 +64,12 @@ Test(roster, inserts_the_address_of_who_is_spoken_to) {
     cr_assert(roster.ranks_at(8) == (std::vector<Rank>{rank_of(1), rank_of(3)}),
               "several may be at one place");
     cr_assert_not(roster.peer(2, endpoint), "itself");
-    cr_assert(roster.ranks_at(9).empty(), "nobody is lost to itself");
+    cr_assert(roster.ranks_at(9).empty(), "no member is lost to itself");
     cr_assert_eq(endpoint.inserts, 3U);
     cr_assert_not(roster.has_unreached());
 }
 
-Test(roster, keeps_where_everybody_is) {
+Test(roster, keeps_every_members_place) {
     Roster roster;
     roster.fill(members_at({7, 0, 9}), rank_of(0));
     cr_assert(roster.address(0) == wire::ByteString{std::byte{7}});
@@ -104,7 +104,7 @@ Test(roster, a_table_that_is_spoilt_is_none) {
         }
 }
 
-Test(roster, who_cannot_be_reached_is_told_once_and_the_others_can_be_told) {
+Test(roster, an_unreachable_member_is_reported_once_and_the_others_are_reachable) {
     Endpoint endpoint;
     Roster roster;
     roster.fill(members_at({7, 8, 0, 9}), rank_of(0));
@@ -114,17 +114,17 @@ Test(roster, who_cannot_be_reached_is_told_once_and_the_others_can_be_told) {
     cr_assert_eq(unreached.size(), 1U);
     cr_assert(unreached[0].rank == rank_of(2) && unreached[0].error == EADDRNOTAVAIL);
     cr_assert_not(roster.peer(2, endpoint));
-    cr_assert_not(roster.has_unreached(), "told again");
+    cr_assert_not(roster.has_unreached(), "reported again");
     cr_assert_eq(endpoint.inserts, 3U, "nor tried");
 }
 
-Test(roster, answers_each_member_once_and_nobody_else) {
+Test(roster, answers_each_member_once_and_no_other) {
     Roster roster;
     roster.fill(members_at({7, 8, 9}), rank_of(1));
     cr_assert(roster.answer(rank_of(0)) && roster.answer(rank_of(2)));
     cr_assert_not(roster.answer(rank_of(0)), "twice");
     cr_assert_not(roster.answer(rank_of(1)), "itself");
-    cr_assert_not(roster.answer(rank_of(3)) || roster.answer(kNoRank), "nobody");
+    cr_assert_not(roster.answer(rank_of(3)) || roster.answer(kNoRank), "no such member");
 }
 
 Test(roster, is_suspected_once_a_second) {
@@ -196,7 +196,7 @@ struct Process final : Port, Multicast {
 
     void send_message(Outbox::Peer, const wire::HeaderBytes&, Bytes) override {}
     void queue_final_message(std::vector<Outbox::Peer> to, wire::ByteString) override {
-        told.insert(told.end(), to.begin(), to.end());
+        informed.insert(informed.end(), to.begin(), to.end());
     }
     void watch(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
     void look_at(Outbox::Peer, const wire::ByteString&, Nanoseconds) override {}
@@ -221,7 +221,7 @@ struct Process final : Port, Multicast {
     bool short_of_memory = false;
     Outbox::Peer unreachable = 0;
     std::set<Outbox::Peer> inserted;
-    PeerList told;
+    PeerList informed;
     int join_error = 0;
     std::string warnings, nothing;
     RoundTrips measured;
@@ -278,23 +278,23 @@ struct Member {
          .settings = {.security = security},
          .policy = policy,
          .selection = {},
-         .means = {.message_bytes = 65536 + 128, .most_open = 16, .memory = {}, .stall_timeout = kNever}},
+         .means = {.message_bytes = 65536 + 128, .max_open = 16, .memory = {}, .stall_timeout = kNever}},
         process};
 };
 
 }  // namespace
 
-Test(reach, who_is_never_spoken_to_is_not_inserted) {
+Test(reach, unaddressed_members_are_not_inserted) {
     Member member;
     member.welcome();
     member.run();
     cr_assert(member.group.state() == Group::State::forming);
-    cr_assert_geq(member.process.inserted.size(), 1U, "nobody is spoken to");
+    cr_assert_geq(member.process.inserted.size(), 1U, "no member is addressed");
     cr_assert_leq(member.process.inserted.size(), 8U, "%zu of %u are reached", member.process.inserted.size(),
                   kMembers);
 }
 
-Test(reach, who_cannot_be_reached_while_the_group_forms_is_lost) {
+Test(reach, an_unreachable_member_is_lost_while_the_group_forms) {
     Member well;
     well.welcome();
     well.run();
@@ -310,7 +310,7 @@ Test(reach, who_cannot_be_reached_while_the_group_forms_is_lost) {
     cr_assert_not(member.group.busy(), "for ever");
 }
 
-Test(reach, who_cannot_follow_a_welcome_tells_rank_0) {
+Test(reach, a_member_that_cannot_follow_a_welcome_informs_rank_0) {
     Member member;
     member.process.short_of_memory = true;
     try {
@@ -320,7 +320,7 @@ Test(reach, who_cannot_follow_a_welcome_tells_rank_0) {
     }
     cr_assert(member.group.state() == Group::State::over);
     cr_assert_eq(member.process.join_error, ENOMEM);
-    cr_assert(member.process.told == PeerList{1});
+    cr_assert(member.process.informed == PeerList{1});
 }
 
 // It may have been recorded when an earlier process of this rank joined, and be replayed.
@@ -330,7 +330,7 @@ Test(reach, a_welcome_of_another_process_is_not_taken) {
         member.process.watch_point = {std::byte{1}};
         member.welcome(two_on_a_host);
         cr_assert(member.group.state() == (two_on_a_host ? Group::State::over : Group::State::hello));
-        cr_assert(member.process.inserted.size() <= 1, "rank 0 may be told, and nobody else");
+        cr_assert(member.process.inserted.size() <= 1, "only rank 0 may be informed");
     }
 }
 
@@ -340,7 +340,7 @@ Test(reach, a_table_that_was_spoilt_ends_the_join_of_the_host_s_leader) {
     leader.welcome(true);
     cr_assert(leader.group.state() == Group::State::over);
     cr_assert_eq(leader.process.join_error, EPROTO);
-    cr_assert(leader.process.told == PeerList{1}, "rank 0 hears of it");
+    cr_assert(leader.process.informed == PeerList{1}, "rank 0 is informed");
 }
 
 Test(reach, less_security_than_wanted_ends_the_join) {
@@ -349,7 +349,7 @@ Test(reach, less_security_than_wanted_ends_the_join) {
         member.welcome(two_on_a_host);
         cr_assert(member.group.state() == Group::State::over);
         cr_assert_eq(member.process.join_error, EKEYREJECTED);
-        cr_assert(member.process.told == PeerList{1}, "rank 0 hears of it");
+        cr_assert(member.process.informed == PeerList{1}, "rank 0 is informed");
     }
 }
 
@@ -370,23 +370,23 @@ Test(reach, a_failure_names_the_lost_rank_and_how_it_was_found_out) {
     Member member;
     member.welcome(true);
     member.group.on_abort(ECONNRESET, kNoRank, Nanoseconds{3});
-    cr_assert(member.group.failure_text().empty(), "nobody knows yet");
+    cr_assert(member.group.failure_text().empty(), "no member is informed yet");
     member.group.on_abort(ECONNRESET, rank_of(7), Nanoseconds{4});
     cr_assert_eq(member.group.failure_text(), "lost rank 7 at somewhere: " + rows[0].how);
 }
 
-Test(reach, who_is_told_later_whose_death_it_was_tells_those_that_it_concerns) {
+Test(reach, a_death_named_later_is_forwarded_to_the_members_concerned) {
     Member member;
     member.welcome(true);
     member.group.close(Nanoseconds{2});
-    const auto tells_because_of = [&](Rank lost) {
-        member.process.told.clear();
+    const auto informs_because_of = [&](Rank lost) {
+        member.process.informed.clear();
         member.group.on_abort(ECONNRESET, lost, Nanoseconds{3});
-        return !member.process.told.empty();
+        return !member.process.informed.empty();
     };
-    cr_assert_not(tells_because_of(kNoRank), "they know");
-    cr_assert(tells_because_of(rank_of(kMembers - 2)), "its leader has told nobody");
-    cr_assert_not(tells_because_of(rank_of(kMembers - 2)), "twice");
-    cr_assert(tells_because_of(rank_of(7)), "two deaths");
-    cr_assert_not(tells_because_of(rank_of(9)), "but no more");
+    cr_assert_not(informs_because_of(kNoRank), "they know");
+    cr_assert(informs_because_of(rank_of(kMembers - 2)), "its leader has informed no member");
+    cr_assert_not(informs_because_of(rank_of(kMembers - 2)), "twice");
+    cr_assert(informs_because_of(rank_of(7)), "two deaths");
+    cr_assert_not(informs_because_of(rank_of(9)), "but no more");
 }

@@ -56,11 +56,11 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
     struct Bound {
         const char* what;
         std::function<void(wire::Welcome&, std::uint32_t)> set;
-        std::uint32_t least, most;
+        std::uint32_t min, max;
     };
     const Bound bounds[] = {
-        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kLeastFragment, kMaxFragment},
-        {"window", [](auto& one, auto value) { one.window = value; }, kLeastWindow, kMaxWindow},
+        {"fragment", [](auto& one, auto value) { one.fragment_bytes = value; }, kMinFragment, kMaxFragment},
+        {"window", [](auto& one, auto value) { one.window = value; }, kMinWindow, kMaxWindow},
         {"channels", [](auto& one, auto value) { one.channels = value; }, 1, kMaxChannels},
         {"delay", [](auto& one, auto value) { one.root_delay_us = value; }, 0, kMaxRootDelayUs},
         {"repair", [](auto& one, auto value) { one.repair = static_cast<std::uint8_t>(value); }, 0,
@@ -76,9 +76,9 @@ Test(welcome, each_bound_one_less_exactly_and_one_more) {
         const auto with = [&](std::uint32_t value) {
             return accepts([&](wire::Welcome& welcome) { bound.set(welcome, value); });
         };
-        cr_assert(with(bound.least) && with(bound.most), "%s", bound.what);
-        cr_assert_not(with(bound.most + 1), "%s", bound.what);
-        if (bound.least > 0) cr_assert_not(with(bound.least - 1), "%s", bound.what);
+        cr_assert(with(bound.min) && with(bound.max), "%s", bound.what);
+        cr_assert_not(with(bound.max + 1), "%s", bound.what);
+        if (bound.min > 0) cr_assert_not(with(bound.min - 1), "%s", bound.what);
     }
     cr_assert_not(accepts([](wire::Welcome& welcome) { welcome.selection.clear(); }));
     cr_assert_not(accepts([](wire::Welcome& welcome) { welcome.selection.front() ^= std::byte{0xff}; }));
@@ -129,8 +129,8 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
     };
     cr_assert_null(hindrance(0, [](auto&) {}).why);
     cr_assert_null(hindrance(2, [](auto& offer) { offer = {}; }).why, "it leads no host");
-    cr_assert_null(hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram; }).why);
-    const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kLeastDatagram - 1; });
+    cr_assert_null(hindrance(3, [](auto& offer) { offer.datagram_bytes = kMinDatagram; }).why);
+    const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kMinDatagram - 1; });
     cr_assert_str_eq(small.why, "has none");
     cr_assert_eq(small.rank, 3U);
     cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why, "can join no more groups");
@@ -172,7 +172,7 @@ Test(welcome, packets_are_proven_by_gmac_where_all_would_and_they_have_several_h
 }
 
 // Each host is informed once, by a host that already has the welcome, and no host informs many.
-Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
+Test(welcome, it_is_forwarded_down_a_tree_of_hosts) {
     const struct {
         std::uint32_t hosts, ranks;
         bool dealt;  // ranks assigned to one host after the other
@@ -184,22 +184,23 @@ Test(welcome, it_is_passed_on_down_a_tree_of_hosts) {
         std::vector<levels::MemberPlace> places;
         for (std::uint32_t rank = 0; rank < hosts * ranks; ++rank)
             places.push_back({0, dealt ? rank % hosts : rank / ranks, 0});
-        std::vector<std::size_t> told_at(places.size(), SIZE_MAX);
-        std::vector<std::uint32_t> told{0};
-        told_at[0] = 0;
-        for (std::size_t next = 0; next < told.size(); ++next) {
-            const Below below = whom_to_welcome(levels::Placement(told[next], places));
+        std::vector<std::size_t> welcomed_at(places.size(), SIZE_MAX);
+        std::vector<std::uint32_t> welcomed{0};
+        welcomed_at[0] = 0;
+        for (std::size_t next = 0; next < welcomed.size(); ++next) {
+            const Below below = whom_to_welcome(levels::Placement(welcomed[next], places));
             std::vector<std::uint32_t> whom = below.leaders;
             whom.insert(whom.end(), below.on_host.begin(), below.on_host.end());
             cr_assert_leq(whom.size(), 32U);
             for (const std::uint32_t rank : whom) {
-                cr_assert_eq(told_at[rank], SIZE_MAX, "rank %u is told twice", rank);
-                told_at[rank] = told_at[told[next]] + 1;
-                told.push_back(rank);
+                cr_assert_eq(welcomed_at[rank], SIZE_MAX, "rank %u is welcomed twice", rank);
+                welcomed_at[rank] = welcomed_at[welcomed[next]] + 1;
+                welcomed.push_back(rank);
             }
         }
-        cr_assert_eq(told.size(), places.size());
-        cr_assert_eq(*std::max_element(told_at.begin(), told_at.end()), steps, "%u of %u", hosts, ranks);
+        cr_assert_eq(welcomed.size(), places.size());
+        cr_assert_eq(*std::max_element(welcomed_at.begin(), welcomed_at.end()), steps, "%u of %u", hosts,
+                     ranks);
     }
 }
 

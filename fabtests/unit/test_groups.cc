@@ -9,7 +9,7 @@
 
 #include "sim/group_world.h"
 #include "sim/scenario.h"
-#include "sim/shared_plan.h"
+#include "sim/shared_group.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::sim;
@@ -18,14 +18,14 @@ using levels::Kind;
 namespace {
 
 // This many processes on each host, hosts assigned to the sites in turn, and one group of all.
-GroupOptions everybody(std::uint32_t hosts, std::uint32_t each, std::uint32_t sites) {
+GroupOptions one_group_of_all(std::uint32_t hosts, std::uint32_t each, std::uint32_t sites) {
     GroupOptions options;
     for (std::uint32_t process = 0; process < hosts * each; ++process)
         options.host_of.push_back(process / each);
     for (std::uint32_t host = 0; host < hosts; ++host) options.site_of.push_back(host % sites);
-    GroupPlan& plan = options.groups.emplace_back();
-    plan.members.resize(hosts * each);
-    std::iota(plan.members.begin(), plan.members.end(), 0U);
+    GroupSetup& setup = options.groups.emplace_back();
+    setup.members.resize(hosts * each);
+    std::iota(setup.members.begin(), setup.members.end(), 0U);
     return options;
 }
 
@@ -57,7 +57,7 @@ Test(groups, every_collective_over_hosts_and_sites) {
         for (const std::uint32_t each : {1, 3})
             for (const std::uint32_t sites : {1U, 2U}) {
                 if (sites > hosts) continue;
-                GroupOptions options = everybody(hosts, each, sites);
+                GroupOptions options = one_group_of_all(hosts, each, sites);
                 options.groups[0].script = all_kinds(hosts * each);
                 options.groups[0].in_flight = 3;
                 options.faults.loss = 0.05;
@@ -67,7 +67,7 @@ Test(groups, every_collective_over_hosts_and_sites) {
 
 // After the join, only members of the group can end the group.
 Test(groups, ends_of_an_earlier_run_end_nothing) {
-    GroupOptions options = everybody(4, 2, 2);
+    GroupOptions options = one_group_of_all(4, 2, 2);
     options.groups[0].script = all_kinds(8);
     options.faults.loss = 0.02;
     options.security = wire::Security::authenticate;
@@ -77,10 +77,10 @@ Test(groups, ends_of_an_earlier_run_end_nothing) {
 }
 
 // Without a key the run must fail, which shows that changed packets reach members at all.
-Test(groups, what_a_stranger_has_changed_is_not_taken) {
+Test(groups, forged_packets_are_dropped) {
     for (const wire::Security security :
          {wire::Security::off, wire::Security::authenticate, wire::Security::encrypt}) {
-        GroupOptions options = everybody(4, 2, 2);
+        GroupOptions options = one_group_of_all(4, 2, 2);
         options.groups[0].script = all_kinds(8);
         options.faults.loss = 0.02;
         options.security = security;
@@ -96,7 +96,7 @@ Test(groups, what_a_stranger_has_changed_is_not_taken) {
 Test(groups, as_large_as_they_may_be) {
     for (const std::uint32_t members : {33U, 34U, 128U, 256U})
         for (const std::uint32_t each : {1U, members}) {
-            GroupOptions options = everybody(members / each, each, 1);
+            GroupOptions options = one_group_of_all(members / each, each, 1);
             options.groups[0].script = {
                 {.kind = Kind::barrier},
                 {.kind = Kind::broadcast, .root = rank_of(members - 1), .bytes = 3'000}};
@@ -104,10 +104,10 @@ Test(groups, as_large_as_they_may_be) {
         }
 }
 
-Test(groups, a_death_is_heard_of_by_everybody) {
+Test(groups, every_member_reports_a_death) {
     for (const std::uint32_t victim : {0U, 1U, 3U, 8U})
         for (const std::uint64_t after : {0U, 5U, 40U}) {
-            GroupOptions options = everybody(3, 3, 1);
+            GroupOptions options = one_group_of_all(3, 3, 1);
             options.groups[0].script = all_kinds(9);
             options.death = HostEvent{.host = victim, .after = after};
             expect_fine(std::move(options));
@@ -121,7 +121,7 @@ Test(groups, a_process_that_starts_again) {
     for (const std::uint32_t victim : {0U, 4U, 8U})
         for (const std::uint64_t after : {UINT64_MAX, std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{60}})
             for (const std::uint32_t counted : {0U, 2U}) {
-                GroupOptions options = everybody(3, 3, 1);
+                GroupOptions options = one_group_of_all(3, 3, 1);
                 options.groups[0].script = all_kinds(9);
                 options.counted = counted;
                 options.restart = HostEvent{.host = victim, .after = after};
@@ -133,9 +133,9 @@ Test(groups, a_process_that_starts_again) {
             }
 }
 
-Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
+Test(groups, a_member_that_never_calls_costs_the_others_their_timeout_only) {
     for (const std::uint32_t absent : {0U, 5U}) {
-        GroupOptions options = everybody(2, 3, 1);
+        GroupOptions options = one_group_of_all(2, 3, 1);
         options.groups[0].script = all_kinds(6);
         options.never_calls = absent;
         cr_assert_eq(expect_fine(std::move(options)), 0U);
@@ -144,9 +144,9 @@ Test(groups, who_never_calls_costs_the_others_their_time_and_no_more) {
 
 // Hellos of a member with another secret look like those for another group, so the member is reported late,
 // once, and in the join's last message. A merely silent member is not reported.
-Test(groups, who_has_another_secret_is_named) {
+Test(groups, a_member_with_another_secret_is_named) {
     for (const bool other : {true, false}) {
-        GroupOptions options = everybody(2, 2, 1);
+        GroupOptions options = one_group_of_all(2, 2, 1);
         (other ? options.other_secret : options.never_calls) = 2;
         GroupWorld world(std::move(options));
         const std::string wrong = world.run();
@@ -162,7 +162,7 @@ Test(groups, who_has_another_secret_is_named) {
 }
 
 Test(groups, a_message_that_is_received_twice_counts_once) {
-    GroupOptions options = everybody(3, 3, 2);
+    GroupOptions options = one_group_of_all(3, 3, 2);
     options.groups[0].script = all_kinds(9);
     options.messages_doubled = 1;
     options.silent = 4;
@@ -170,25 +170,25 @@ Test(groups, a_message_that_is_received_twice_counts_once) {
 }
 
 Test(groups, every_member_of_every_group_gives_something_else) {
-    const GroupOptions options = everybody(1, 3'000, 1);
-    GroupPlan plan = options.groups[0];
-    plan.script = {{.kind = Kind::allreduce, .bytes = 16}};
+    const GroupOptions options = one_group_of_all(1, 3'000, 1);
+    GroupSetup setup = options.groups[0];
+    setup.script = {{.kind = Kind::allreduce, .bytes = 16}};
     std::set<std::vector<std::byte>> contents;
     for (const std::uint64_t group : {1, 2, 3})
         for (const std::uint32_t rank : {0U, 1U, 999U, 1'000U, 1'001U, 1'999U, 2'000U, 2'999U})
-            contents.insert(SharedPlan(group, plan).given(0, rank));
+            contents.insert(SharedGroup(group, setup).given(0, rank));
     cr_assert_eq(contents.size(), 3 * 8);
 }
 
 Test(groups, what_all_must_have_is_there_once) {
-    GroupPlan plan = everybody(2, 3, 1).groups[0];
-    plan.script = all_kinds(6);
-    SharedPlan shared(1, plan);
-    for (std::size_t operation = 0; operation < plan.script.size(); ++operation) {
-        const Kind kind = plan.script[operation].kind;
+    GroupSetup setup = one_group_of_all(2, 3, 1).groups[0];
+    setup.script = all_kinds(6);
+    SharedGroup shared(1, setup);
+    for (std::size_t operation = 0; operation < setup.script.size(); ++operation) {
+        const Kind kind = setup.script[operation].kind;
         const bool parts = kind == Kind::scatter || kind == Kind::alltoall || kind == Kind::reduce_scatter;
         const bool for_root = kind == Kind::reduce || kind == Kind::gather;
-        const SharedPlan::Content one = shared.expected(operation, 1), other = shared.expected(operation, 2);
+        const SharedGroup::Content one = shared.expected(operation, 1), other = shared.expected(operation, 2);
         cr_assert_eq(one == other, !parts && !for_root, "%s", levels::name_of(kind).data());
     }
 }
@@ -205,10 +205,10 @@ Test(groups, contents_are_the_same_in_parts) {
 
 // The time limit of a simulation grows with its members and operations.
 Test(groups, large_ones_may_take_longer) {
-    GroupOptions options = everybody(1'024, 64, 1);
+    GroupOptions options = one_group_of_all(1'024, 64, 1);
     options.groups[0].script.resize(3);
-    cr_assert_geq(most_steps(options), 65'536ULL * 10'000);
-    cr_assert_lt(most_steps(everybody(1, 1, 1)), 21'000'000);
+    cr_assert_geq(max_steps(options), 65'536ULL * 10'000);
+    cr_assert_lt(max_steps(one_group_of_all(1, 1, 1)), 21'000'000);
 }
 
 // Causes of these failures. 83: a timer of a finished source fired for ever. 10785: likewise a timer of a

@@ -118,12 +118,12 @@ Test(host, megabytes) {
     expect(members(3), [](Team& team) { return all_cases(team, {700'001}); });
 }
 
-Test(host, a_prefix_passes_on_before_the_rest_is_there) {
+Test(host, a_prefix_is_forwarded_before_the_rest_is_there) {
     for (const bool single_copy : {true, false}) {
         MembersOptions options = members(3);
         options.config.single_copy = single_copy;
-        int heard[2];
-        cr_assert_eq(::pipe(heard), 0);
+        int reports[2];
+        cr_assert_eq(::pipe(reports), 0);
         expect(options, [&](Team& team) {
             constexpr std::size_t kBytes = 400'000, kFragment = 1400;
             std::vector<std::byte> buffer(kBytes, std::byte{0});
@@ -138,8 +138,8 @@ Test(host, a_prefix_passes_on_before_the_rest_is_there) {
                     team.progress();
                 }
                 char words[2];
-                ::fcntl(heard[0], F_SETFL, O_NONBLOCK);
-                for (int told = 0; told < 2; told += ::read(heard[0], words, 1) == 1)
+                ::fcntl(reports[0], F_SETFL, O_NONBLOCK);
+                for (int reported = 0; reported < 2; reported += ::read(reports[0], words, 1) == 1)
                     if (!team.progress()) team.wait_turn(nullptr, nullptr, Nanoseconds::from_us(100));
                 op.ready = kBytes;
                 while (!op.done)
@@ -152,12 +152,12 @@ Test(host, a_prefix_passes_on_before_the_rest_is_there) {
                 const std::size_t before = seen;
                 for (; seen < op.arrived; ++seen)
                     if (buffer[seen] != std::byte{7}) return 3;
-                if (before < kBytes / 2 && seen >= kBytes / 2 && ::write(heard[1], "x", 1) != 1) return 4;
+                if (before < kBytes / 2 && seen >= kBytes / 2 && ::write(reports[1], "x", 1) != 1) return 4;
             }
             return op.error != 0 ? 5 : seen != kBytes ? 6 : 0;
         });
-        ::close(heard[0]);
-        ::close(heard[1]);
+        ::close(reports[0]);
+        ::close(reports[1]);
     }
 }
 
@@ -215,7 +215,7 @@ Test(host, running_beside_posting) {
     }
 }
 
-Test(host, who_shares_a_core_keeps_all_of_its_cores) {
+Test(host, a_process_on_a_shared_core_keeps_all_of_its_cores) {
     MembersOptions options = members(2);
     options.config.crowding = TeamConfig::Crowding::roomy;
     expect(options, [](Team& team) {
@@ -326,7 +326,7 @@ Test(host, slots_are_as_large_as_memory_allows) {
     cr_assert_eq(kib(9, kContainer), 16);
     cr_assert_eq(kib(2, kContainer - 1), 32);
     cr_assert_eq(kib(8, kContainer - 1), 16);
-    cr_assert_eq(kib(2, 0), 4, "nobody knows");
+    cr_assert_eq(kib(2, 0), 4, "unknown");
 }
 
 Test(host, bounds_follow_what_copies_cost) {

@@ -114,7 +114,7 @@ Test(host, a_copy_that_is_refused_later_ends_it) {
 }
 
 // On a busy machine polls are far apart: the detection must depend on the time, not on the number of polls.
-Test(host, death_is_heard_of_in_few_polls) {
+Test(host, a_death_is_detected_in_few_polls) {
     auto* dying = static_cast<std::atomic<pid_t>*>(
         ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     expect(
@@ -142,7 +142,7 @@ Test(host, death_is_heard_of_in_few_polls) {
     ::munmap(dying, 4096);
 }
 
-Test(host, who_stops_for_a_while_is_alive) {
+Test(host, a_stopped_process_is_alive) {
     expect(members(2), [](Team& team) {
         if (barrier(team) != 0) return 1;
         if (team.self() == 1) {
@@ -162,7 +162,7 @@ Test(host, who_stops_for_a_while_is_alive) {
     });
 }
 
-Test(host, who_leaves_while_others_wait_ends_it) {
+Test(host, leaving_while_others_wait_ends_the_operation) {
     expect(members(3), [](Team& team) {
         if (barrier(team) != 0) return 1;
         if (team.self() == 2) return 0;

@@ -87,7 +87,7 @@ Test(host_parts, the_clock_is_read_after_sixteen_polls_or_a_pause) {
     for (int poll = 1; poll < 16; ++poll) cr_assert_eq(detector.on_idle(), false, "counted anew");
 }
 
-Test(host_parts, who_is_silent_for_50_ms_is_looked_at) {
+Test(host_parts, a_member_silent_for_50_ms_is_examined) {
     FailureDetector detector;
     const struct {
         std::int64_t at_ms;
@@ -149,7 +149,7 @@ Test(host_parts, sleeps_double_up_to_10_ms_and_begin_anew) {
         cr_assert_eq(nap.value, us * 1000);
         now = now + nap;
         backoff.on_woken(now, false);
-        cr_assert_gt(backoff.nap(now).value, 0, "nobody rang: sleeps on");
+        cr_assert_gt(backoff.nap(now).value, 0, "no ring: sleeps on");
         backoff.on_woken(now, true);
         cr_assert_eq(backoff.nap(now + Nanoseconds::from_us(99)).value, 0, "woken in vain, looks for 100 us");
         now = now + Nanoseconds::from_us(100);
@@ -160,7 +160,7 @@ Test(host_parts, sleeps_double_up_to_10_ms_and_begin_anew) {
     cr_assert_eq(backoff.nap(now + ms(1)).value, 500'000);
 }
 
-Test(host_parts, who_shares_a_core_yields_and_moves_on_ever_more_rarely) {
+Test(host_parts, a_process_on_a_shared_core_yields_and_moves_on_ever_more_rarely) {
     Backoff backoff;
     backoff.use(false);
     cr_assert_eq(backoff.next().yields, false);
@@ -179,7 +179,7 @@ Test(host_parts, who_shares_a_core_yields_and_moves_on_ever_more_rarely) {
     cr_assert_eq(backoff.on_core(true), false, "not in a row");
 }
 
-Test(host_parts, a_ring_is_written_until_somebody_has_not_left) {
+Test(host_parts, a_ring_is_written_until_a_reader_falls_behind) {
     Board board(3, 4, 128);
     Rings &own = board[0].rings, &second = board[1].rings, &third = board[2].rings;
     for (const bool in_line : {true, false}) {
@@ -250,7 +250,7 @@ Test(host_parts, of_many_members_the_first_one_meets_all) {
 }
 
 // A block of 512 bytes has eight lines: of nine members one has none to combine.
-Test(host_parts, who_has_no_share_waits_for_nobody_to_combine_it) {
+Test(host_parts, a_member_without_a_share_does_not_wait_for_the_combination) {
     Board board(9, 2, 512);
     std::vector<std::uint64_t> data(64, 1);
     auto* buffer = reinterpret_cast<std::byte*>(data.data());
@@ -358,7 +358,7 @@ Test(host_parts, places_are_free_when_the_last_member_has_left) {
     cr_assert(own.may_write_line(50));
 }
 
-Test(host_parts, only_who_waits_for_a_member_is_woken_by_it) {
+Test(host_parts, only_waiters_for_a_member_are_woken_by_it) {
     Board board(3, 4, 128);
     Alarm& alarm = board[0].rings.alarm;
     const auto is_woken = [&](auto&& publish) {
@@ -396,7 +396,7 @@ Test(host_parts, what_is_looked_at_is_of_the_step_kind_and_length) {
         cr_assert_eq(word != 0, row.found);
         if (row.found) cr_assert(Word::count(word) == 7 && Word::final(word));
         cr_assert_eq(board[0].rings.failure(), row.failure);
-        cr_assert_eq(board[1].rings.failure(), row.failure, "everybody hears of it");
+        cr_assert_eq(board[1].rings.failure(), row.failure, "every member gets the error");
         if (!row.found && row.failure == 0) cr_assert_eq(board[0].rings.awaited(), 1);
     }
 }
@@ -447,10 +447,10 @@ Test(host_parts, bounds_keep_what_a_line_and_a_slot_hold) {
     for (const Kind kind : {Kind::broadcast, Kind::barrier, Kind::reduce})
         cr_assert_eq(bounds.from(kind), SIZE_MAX, "they go other ways");
     cr_assert_eq(bounds_of(agreement, 3, 4096).both_copy_from, SIZE_MAX, "only two");
-    cr_assert_eq(bounds_of(agreement, 1, 4096).from(Kind::allreduce), SIZE_MAX, "nobody to copy from");
+    cr_assert_eq(bounds_of(agreement, 1, 4096).from(Kind::allreduce), SIZE_MAX, "no member to copy from");
 }
 
-Test(host_parts, who_dies_while_its_memory_is_read_is_lost_to_all) {
+Test(host_parts, a_death_while_its_memory_is_read_is_a_loss_for_all) {
     Board board(2, 2, 128);
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
@@ -473,7 +473,7 @@ Test(host_parts, a_member_of_another_host_that_is_lost_is_named_to_all) {
     cr_assert_eq(board[1].rings.failure(), 0, "that is for fail() to do");
 }
 
-Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
+Test(host_parts, members_with_equal_credentials_try_few_memories) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(0);
     ::waitpid(child, nullptr, 0);
@@ -512,7 +512,7 @@ Test(host_parts, who_has_the_first_ones_credentials_tries_few) {
 }
 
 // Between two pieces of a message only the root's death matters, whichever member was waited for before.
-Test(host_parts, who_has_part_of_a_broadcast_awaits_its_root) {
+Test(host_parts, a_member_with_part_of_a_broadcast_awaits_the_root) {
     Board board(3, 2, 128);
     std::vector<std::byte> sent(1000, std::byte{7}), got(1000);
     Operation out{.kind = Kind::broadcast, .root = 1, .buffer = sent.data(), .bytes = sent.size()};
@@ -529,7 +529,7 @@ Test(host_parts, who_has_part_of_a_broadcast_awaits_its_root) {
 }
 
 // Members take turns in one thread; each turn continues as far as possible.
-Test(host_parts, every_kind_ends_whoever_comes_first) {
+Test(host_parts, every_kind_ends_in_any_order_of_arrival) {
     const auto add = test::add;
     for (const std::uint32_t first : {0U, 1U, 2U})
         for (const std::size_t bytes : {8UL, 120UL, 2000UL}) {

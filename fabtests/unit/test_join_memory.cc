@@ -43,12 +43,12 @@ Test(join_memory, the_latest_hello_from_a_place_counts) {
 
 // A source of many hellos does not use the room of other sources. Tested at limit - 1, limit and limit + 1.
 Test(join_memory, pending_hellos_of_a_place_are_bounded) {
-    constexpr std::uint32_t kMost = PendingHellos::kMaxOfSource;
-    for (const std::uint32_t count : {kMost - 1, kMost, kMost + 1, 3 * kMost}) {
+    constexpr std::uint32_t kMax = PendingHellos::kMaxOfSource;
+    for (const std::uint32_t count : {kMax - 1, kMax, kMax + 1, 3 * kMax}) {
         PendingHellos early;
         early.keep({hello_of(0, 7), {}, place(1)});
         for (std::uint32_t i = 0; i < count; ++i) early.keep({hello_of(i, 1), {}, place(2)});
-        cr_assert_eq(early.size(), 1 + std::min(count, kMost));
+        cr_assert_eq(early.size(), 1 + std::min(count, kMax));
         std::uint32_t next = count;
         early.visit([&](const PendingHello& one) {
             if (one.source == place(2)) cr_assert_eq(one.hello.id.sequence, --next, "the oldest go first");
@@ -57,7 +57,7 @@ Test(join_memory, pending_hellos_of_a_place_are_bounded) {
     }
 }
 
-Test(join_memory, a_join_that_was_given_up_is_told_of_once) {
+Test(join_memory, an_abandoned_join_is_reported_once) {
     JoinMemory memory;
     memory.keep_given_up({7, 0}, wire::ByteString{std::byte{3}});
     cr_assert_not(memory.take_given_up({7, 1}).has_value());
@@ -104,17 +104,17 @@ Test(join_memory, pending_hellos_are_bounded_by_their_bytes) {
     cr_assert_gt(PendingHellos::kMaxBytes / each(), 64 * 32,
                  "of dozens of joins that this member gathers for");
     hello.peer.place.resize(10'000);  // larger, so that fewer fit and the test is quick
-    const std::size_t most = PendingHellos::kMaxBytes / each();
-    for (const std::size_t count : {most - 1, most, most + 1}) {
+    const std::size_t max = PendingHellos::kMaxBytes / each();
+    for (const std::size_t count : {max - 1, max, max + 1}) {
         PendingHellos early;
         for (std::uint32_t i = 0; i < count; ++i) {
             hello.id.sequence = i;
             early.keep({hello, {}, place(i)});
         }
-        cr_assert_eq(early.size(), std::min(count, most));
+        cr_assert_eq(early.size(), std::min(count, max));
         early.forget({7, 5});
         early.keep({hello_of(5, 1), {}, place(5)});
-        cr_assert_eq(early.size(), std::min(count, most), "what is forgotten makes room");
+        cr_assert_eq(early.size(), std::min(count, max), "what is forgotten makes room");
     }
 }
 

@@ -17,11 +17,11 @@ class Replies final : public Joins::Port {
         replies.emplace_back(datagram.begin(), datagram.end());
     }
     Result<Outbox::Peer> peer(const wire::ByteString&) override { return Outbox::Peer{1}; }
-    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override { ++told; }
+    void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override { ++messages; }
     void foreign_version(const Source&, std::uint8_t) override { ++warnings; }
 
     std::vector<wire::ByteString> replies;
-    unsigned told = 0, warnings = 0;
+    unsigned messages = 0, warnings = 0;
 };
 
 const Source kSomewhere(6, std::byte{1});
@@ -62,7 +62,7 @@ Test(joins, a_hello_for_a_join_to_come_is_kept_without_an_answer) {
     cr_assert(port.replies.empty());
 }
 
-Test(joins, who_was_not_asked_for_is_a_stranger) {
+Test(joins, unrequested_members_are_foreign) {
     Replies port;
     Joins joins(port);
     joins.on_datagram(wire::encode(wire::Echo{{{7, 1}, 0, rank_of(0)}, 1, false}), kSomewhere,
@@ -81,5 +81,5 @@ Test(joins, a_message_of_no_group_does_nothing) {
           wire::encode(wire::HostWelcome{head, {}, {}}), wire::encode_collect(head),
           wire::encode(wire::GatheredHellos{{7, 1}, rank_of(1), {}}), wire::encode(wire::Ended{{7, 1}, 104})})
         cr_assert_not(joins.on_join_message(message, Nanoseconds{1}));
-    cr_assert_eq(port.told, 0U);
+    cr_assert_eq(port.messages, 0U);
 }

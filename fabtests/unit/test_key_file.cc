@@ -46,7 +46,7 @@ Test(key_file, none_is_no_key) {
     cr_assert(key && !key.value());
 }
 
-Test(key_file, munge_is_told_from_paths) {
+Test(key_file, munge_is_distinguished_from_paths) {
     cr_assert(ofi::munge_socket("munge:") == "");
     cr_assert(ofi::munge_socket("munge:/run/munge/other.socket") == "/run/munge/other.socket");
     for (const char* const path : {"", "munge", "./munge:", "/munge:", "MUNGE:", "mung"})

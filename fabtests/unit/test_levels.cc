@@ -106,7 +106,7 @@ Test(levels, failure_ends_all_of_a_member) {
 }
 
 // One member has no data to exchange and is done; the other's block reveals the disagreement.
-Test(levels, who_is_contradicted_with_nothing_open_fails_as_a_whole) {
+Test(levels, a_contradiction_with_nothing_open_fails_the_group) {
     Group group(kShapes.back(), 8);
     Member& one = group.member(0);
     Member& other = group.member(one.placement->members() - 1);

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "ports/foreign_connections.h"
 #include "ports/messenger.h"
-#include "ports/strangers.h"
 #include "support/stalled.h"
 
 using namespace mcastcoll;
@@ -93,10 +93,10 @@ fi_addr_t address_of(Messenger& from, const Messenger& to) {
 class Pair {
   public:
     explicit Pair(const char* provider = kTcp) : info_(provider), peer_(address_of(*from_, *to_)) {}
-    // Sends messages of this size while there is room, at most `most`; returns how many.
-    std::size_t send(std::size_t most, std::size_t bytes) {
+    // Sends messages of this size while there is room, at most `max`; returns how many.
+    std::size_t send(std::size_t max, std::size_t bytes) {
         std::size_t sent = 0;
-        for (; sent < most && from_->can_send(account_); ++sent) {
+        for (; sent < max && from_->can_send(account_); ++sent) {
             std::vector<std::byte> message(bytes, std::byte(number_ % 251));
             std::memcpy(message.data(), &number_, sizeof number_);
             from_->send(account_, peer_, Bytes(message).first(8), Bytes(message).subspan(8));
@@ -175,7 +175,7 @@ Test(messenger, a_group_goes_while_its_messages_are_under_way) {
 // The provider "net" may leave its descriptor readable after the data have been read. A waiter that must not
 // pause does not sleep on such a descriptor; for a waiter that may pause, prepare_wait() clears the
 // descriptor.
-Test(messenger, a_descriptor_that_tells_of_what_was_read_is_cleared_by_who_may_pause) {
+Test(messenger, a_stale_descriptor_is_cleared_by_a_caller_that_may_pause) {
     if (!Info::there("net")) cr_skip_test("libfabric 2.x has it no more");
     Pair pair("net");
     cr_assert(pair.send(5, 100) == 5 && pair.settle());
@@ -229,18 +229,18 @@ Test(messenger, more_messages_than_receive_buffers_wait) {
 
 namespace {
 
-constexpr std::size_t kStrangers = kReceives + 6;
+constexpr std::size_t kForeign = kReceives + 6;
 
 // More connections than there are receives, each in the middle of a message.
-class Strangers {
+class ForeignConnections {
   public:
-    explicit Strangers(Messenger& at) {
+    explicit ForeignConnections(Messenger& at) {
         sockaddr_in address{};
         std::memcpy(&address, at.address().data(), sizeof address);
-        for (std::uint16_t i = 0; i < kStrangers; ++i) {
+        for (std::uint16_t i = 0; i < kForeign; ++i) {
             // One after the other, because the backlog of connections is short.
             all_.push_back(
-                fabtest::connect_stranger(address, "127.0.0.2", static_cast<std::uint16_t>(1000 + i)));
+                fabtest::connect_foreign(address, "127.0.0.2", static_cast<std::uint16_t>(1000 + i)));
             cr_assert(all_.back().valid());
             bool began = false;
             for (const auto end = Clock::now() + kLimit; !began && Clock::now() < end;) {
@@ -283,10 +283,10 @@ Test(messenger, receives_that_wait_are_not_starved) {
     }
 }
 
-Test(messenger, strangers_in_the_middle_of_messages_are_ended) {
+Test(messenger, foreign_connections_in_the_middle_of_messages_are_ended) {
     Pair pair(own_provider());
     cr_assert(pair.send(1, 100) == 1 && pair.settle());
-    const Strangers strangers(pair.receiver());
+    const ForeignConnections foreign_connections(pair.receiver());
     cr_assert(becomes_starved(pair.receiver()));
     cr_assert(pair.send(5, 100) == 5);
     std::size_t members = 0;
@@ -296,25 +296,25 @@ Test(messenger, strangers_in_the_middle_of_messages_are_ended) {
             members += is_member;
             return !is_member;
         });
-    cr_assert_eq(ended, kStrangers);
+    cr_assert_eq(ended, kForeign);
     cr_assert_eq(members, 1);
     cr_assert(pair.settle());
     cr_assert_not(pair.receiver().is_starved());
 }
 
 // An incomplete message frees its receive.
-Test(messenger, strangers_that_leave_take_no_receives_with_them) {
+Test(messenger, foreign_connections_that_end_take_no_receives_with_them) {
     Pair pair(own_provider());
     cr_assert(pair.send(1, 100) == 1 && pair.settle());
-    Strangers strangers(pair.receiver());
+    ForeignConnections foreign_connections(pair.receiver());
     cr_assert(becomes_starved(pair.receiver()));
-    strangers.leave();
+    foreign_connections.leave();
     cr_assert(pair.send(5, 100) == 5 && pair.settle());
 }
 
-Test(strangers, are_looked_for_where_nothing_comes) {
+Test(foreign_connections, are_looked_for_where_nothing_comes) {
     constexpr auto at = [](std::int64_t ms) { return Nanoseconds::from_ms(ms); };
-    ofi::StrangerPace pace;
+    ofi::ForeignConnectionPace pace;
     pace.received(at(5000));
     cr_assert(pace.next_look() == at(6000));
     pace.has_looked(false, at(6000));

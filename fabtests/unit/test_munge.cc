@@ -19,7 +19,7 @@ using State = ofi::MungeCall::State;
 
 namespace {
 
-constexpr const char* kText = "what nobody else may read";
+constexpr const char* kText = "what no other user may read";
 
 Bytes text() {
     return std::as_bytes(std::span(kText, std::strlen(kText)));
@@ -98,10 +98,10 @@ Test(munge, a_credential_of_another_user_is_refused) {
 }
 
 Test(munge, what_is_damaged_or_of_another_key_is_refused) {
-    const auto munged = started(), stranger = started();
-    if (!munged || !stranger) return;
+    const auto munged = started(), foreign = started();
+    if (!munged || !foreign) return;
     const auto good = made_otherwise(munged->socket(), geteuid(), MUNGE_CIPHER_AES128);
-    cr_assert(opened(stranger->socket(), good) == State::refused);
+    cr_assert(opened(foreign->socket(), good) == State::refused);
     auto damaged = good;
     damaged[good.size() / 2] = damaged[good.size() / 2] == std::byte{'A'} ? std::byte{'B'} : std::byte{'A'};
     cr_assert(opened(munged->socket(), damaged) == State::refused);
@@ -117,7 +117,7 @@ Test(munge, where_there_is_none_it_says_so) {
     cr_assert(await(MungeCall::decode(too_long, text())).state() == State::unavailable);
 }
 
-Test(munge, nobody_waits_for_one_that_stands_still) {
+Test(munge, a_stalled_munged_blocks_no_caller) {
     const auto munged = started();
     if (!munged) return;
     munged->signal(SIGSTOP);

@@ -129,7 +129,7 @@ Test(planner, failure_ends_all_composite_operations) {
     cr_assert_eq(one.submit(request, {}), ECONNRESET);
 }
 
-Test(planner, each_choice_is_told_once) {
+Test(planner, each_choice_is_reported_once) {
     Group group(kShapes[2], 1, "flat", 4096, "allgather * * -1K reduction\nallgather * * * chains:3");
     const auto gather = [](std::size_t elements) { return Work{Kind::allgather, 0, elements, false}; };
     cr_assert(group.run({gather(10), gather(20)}).empty());

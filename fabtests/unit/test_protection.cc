@@ -104,10 +104,10 @@ Test(protection, every_changed_bit_is_noticed) {
 
 Test(protection, another_key_or_another_receiver_takes_nothing) {
     for (const Way& way : {kByUmac, kByGmac, kEncrypted}) {
-        wire::Protection sender = protection(way), stranger = protection(way, kOther),
+        wire::Protection sender = protection(way), foreign = protection(way, kOther),
                          receiver = protection(way);
         const wire::ByteString packet = seal(sender, text("for rank 4"), rank_of(4));
-        cr_assert_not(unseal(stranger, packet, rank_of(4)));
+        cr_assert_not(unseal(foreign, packet, rank_of(4)));
         cr_assert_not(unseal(receiver, packet, rank_of(5)));
         cr_assert_not(unseal(receiver, packet, kNoRank));
         cr_assert(unseal(receiver, packet, rank_of(4)).has_value());
@@ -204,18 +204,18 @@ Test(protection, what_is_encrypted_stays_until_it_is_sent) {
 
 Test(protection, join_messages_have_their_tag_behind_them) {
     const wire::ByteString message = text("a join message");
-    const wire::ByteString told = wire::prove(message, kKey);
-    cr_assert_eq(told.size(), message.size() + wire::kTagBytes);
-    const auto proven = wire::proven(told, kKey);
+    const wire::ByteString proved = wire::prove(message, kKey);
+    cr_assert_eq(proved.size(), message.size() + wire::kTagBytes);
+    const auto proven = wire::proven(proved, kKey);
     cr_assert(proven && std::ranges::equal(*proven, message));
-    cr_assert_not(wire::proven(told, kOther));
-    for (std::size_t bit = 0; bit < told.size() * 8; ++bit) {
-        wire::ByteString changed = told;
+    cr_assert_not(wire::proven(proved, kOther));
+    for (std::size_t bit = 0; bit < proved.size() * 8; ++bit) {
+        wire::ByteString changed = proved;
         changed[bit / 8] ^= std::byte{1} << static_cast<int>(bit % 8);
         cr_assert_not(wire::proven(changed, kKey));
     }
-    for (std::size_t length = 0; length < told.size(); ++length)
-        cr_assert_not(wire::proven(Bytes(told).first(length), kKey));
+    for (std::size_t length = 0; length < proved.size(); ++length)
+        cr_assert_not(wire::proven(Bytes(proved).first(length), kKey));
     cr_assert(std::ranges::equal(wire::prove(message, {}), message));
     cr_assert(wire::proven(message, {}).has_value());
 }
@@ -237,11 +237,11 @@ Test(protection, derives_by_hmac_sha256) {
     const wire::Key out = wire::derive(key, "Hi There");
     cr_assert_neq(std::to_integer<int>(out[0]), 0xb0, "the purpose ends with a zero byte");
     const wire::JoinKey join_key = key;
-    const wire::ByteString told = wire::prove(text("Hi There"), join_key);
+    const wire::ByteString proved = wire::prove(text("Hi There"), join_key);
     constexpr int kExpected[] = {0xb0, 0x34, 0x4c, 0x61, 0xd8, 0xdb, 0x38, 0x53,
                                  0x5c, 0xa8, 0xaf, 0xce, 0xaf, 0x0b, 0xf1, 0x2b};
     for (std::size_t i = 0; i < wire::kTagBytes; ++i)
-        cr_assert_eq(std::to_integer<int>(told[8 + i]), kExpected[i], "byte %zu", i);
+        cr_assert_eq(std::to_integer<int>(proved[8 + i]), kExpected[i], "byte %zu", i);
     cr_assert(wire::derive(key, "a") != wire::derive(key, "b"));
     cr_assert(wire::derive(key, "a", text("b")) != wire::derive(key, "ab"));
 }

@@ -131,10 +131,10 @@ Test(ranges, known_covers) {
 }
 
 Test(ranges, each_scheme_has_its_place) {
-    cr_assert_eq(scheme_of(run(0, 8), 8), AddressScheme::parent, "everybody");
+    cr_assert_eq(scheme_of(run(0, 8), 8), AddressScheme::parent, "all members");
     Subset hole = run(0, 64);
     hole.erase(hole.begin() + 17);
-    cr_assert_eq(scheme_of(hole, 64), AddressScheme::parent, "nearly everybody");
+    cr_assert_eq(scheme_of(hole, 64), AddressScheme::parent, "nearly all members");
     cr_assert_eq(scheme_of(run(0, 32), 64), AddressScheme::chained, "one half is one range");
     cr_assert_eq(scheme_of(run(8, 28), 64), AddressScheme::chained, "a few ranges");
     cr_assert_eq(scheme_of(evens(16), 16), AddressScheme::tree, "eight ranges");
@@ -188,13 +188,13 @@ Test(ranges, the_cheapest_is_chosen) {
         const AddressChoice choice = choose_scheme(subset, members, true);
         const bool few = choice.cover.size() <= kMaxRanges;
         const AddressCosts& costs = choice.costs;
-        double least = std::min(costs.parent, costs.own);
-        if (few) least = std::min({least, costs.chained, costs.tree});
+        double min = std::min(costs.parent, costs.own);
+        if (few) min = std::min({min, costs.chained, costs.tree});
         const double chosen = choice.scheme == AddressScheme::parent    ? costs.parent
                               : choice.scheme == AddressScheme::own     ? costs.own
                               : choice.scheme == AddressScheme::chained ? costs.chained
                                                                         : costs.tree;
-        cr_assert_eq(chosen, least);
+        cr_assert_eq(chosen, min);
         cr_assert(few || choice.scheme == AddressScheme::parent || choice.scheme == AddressScheme::own);
         seen.insert(choice.scheme);
     }

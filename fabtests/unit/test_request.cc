@@ -119,12 +119,12 @@ Test(request, null_buffers) {
         const Request request = make_request(call).value();
         return std::array{group_code(request, 1, 4), group_code(request, 2, 4)};
     };
-    constexpr std::array everybody = {FI_EINVAL, FI_EINVAL}, root_only = {0, FI_EINVAL}, nobody = {0, 0};
+    constexpr std::array all_ranks = {FI_EINVAL, FI_EINVAL}, root_only = {0, FI_EINVAL}, none = {0, 0};
     for (const fi_collective_op one : kAll) {
         const bool no_input = one == FI_BARRIER || one == FI_BROADCAST;
-        cr_assert(codes(one, true) == (no_input ? nobody : one == FI_SCATTER ? root_only : everybody));
+        cr_assert(codes(one, true) == (no_input ? none : one == FI_SCATTER ? root_only : all_ranks));
         const bool root_gets = one == FI_REDUCE || one == FI_GATHER;
-        cr_assert(codes(one, false) == (one == FI_BARRIER ? nobody : root_gets ? root_only : everybody));
+        cr_assert(codes(one, false) == (one == FI_BARRIER ? none : root_gets ? root_only : all_ranks));
     }
     const auto nothing = [](Call& c) {
         c.input = c.buffer = nullptr;
@@ -219,25 +219,25 @@ Test(request, alltoall_and_reduce_scatter_in_place) {
 }
 
 Test(request, from_the_extension) {
-    fi_mcastcoll_request asked{};
-    asked.size = sizeof asked;
-    asked.collective = FI_ALLREDUCE;
-    asked.input = g_input.data();
-    asked.buffer = g_result.data();
-    asked.count = 3;
-    asked.datatype = FI_INT32;
-    asked.op = FI_MAX;
-    const auto request = make_request(asked, 11);
+    fi_mcastcoll_request given{};
+    given.size = sizeof given;
+    given.collective = FI_ALLREDUCE;
+    given.input = g_input.data();
+    given.buffer = g_result.data();
+    given.count = 3;
+    given.datatype = FI_INT32;
+    given.op = FI_MAX;
+    const auto request = make_request(given, 11);
     cr_assert(request.ok());
     cr_assert_eq(request.value().bytes, 12);
     cr_assert_eq(request.value().group, 11);
-    asked.size = sizeof asked - 1;
-    cr_assert_eq(make_request(asked, 11).error().code, FI_EINVAL);
-    asked.size = sizeof asked + 64;  // from a later header
-    cr_assert(make_request(asked, 11).ok());
+    given.size = sizeof given - 1;
+    cr_assert_eq(make_request(given, 11).error().code, FI_EINVAL);
+    given.size = sizeof given + 64;  // from a later header
+    cr_assert(make_request(given, 11).ok());
 }
 
-Test(request, what_a_query_is_told) {
+Test(request, results_of_a_query) {
     cr_assert_eq(supports(FI_BARRIER, FI_VOID, FI_NOOP), 0);
     cr_assert_eq(supports(FI_BROADCAST, FI_LONG_DOUBLE_COMPLEX, FI_NOOP), 0);
     cr_assert_eq(supports(FI_BROADCAST, static_cast<fi_datatype>(200), FI_NOOP), -FI_EOPNOTSUPP);

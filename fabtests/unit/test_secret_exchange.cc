@@ -182,25 +182,26 @@ Test(secret_exchange, requests_for_another_member_get_no_answer) {
 }
 
 // The join is over.
-Test(secret_exchange, who_has_left_answers_nobody) {
+Test(secret_exchange, a_member_that_left_sends_no_replies) {
     Requesters world(2);
     world.at(0).exchanges.remove(world.at(0).exchange);
     cr_assert(!world.at(0).take({Rank{1}, Rank{0}, wire::encode(request_of(1, 2))}));
     cr_assert_eq(world.at(0).answered, 0U);
 }
 
-Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
+Test(secret_exchange, replies_of_an_earlier_join_are_refused) {
     Requesters earlier(2), world(2);
-    const Sent heard = earlier.reply_to_1();
+    const Sent recorded = earlier.reply_to_1();
     Requester member(world.network, request_of(1, 2, 4711), {});
-    cr_assert(member.take(heard));
+    cr_assert(member.take(recorded));
     cr_assert(member.given.empty());
     cr_assert_eq(member.exchanges.foreign_datagrams(), 1U);
     // With the correct nonce, which is visible on the wire, but the old tag.
-    auto reply = *wire::decode_key_reply(Bytes(heard.bytes).first(heard.bytes.size() - wire::kTagBytes));
+    auto reply =
+        *wire::decode_key_reply(Bytes(recorded.bytes).first(recorded.bytes.size() - wire::kTagBytes));
     reply.nonce = 4711;
     wire::ByteString bytes = wire::encode(reply);
-    bytes.insert(bytes.end(), heard.bytes.end() - wire::kTagBytes, heard.bytes.end());
+    bytes.insert(bytes.end(), recorded.bytes.end() - wire::kTagBytes, recorded.bytes.end());
     cr_assert(member.take({Rank{0}, Rank{1}, bytes}));
     cr_assert_eq(member.given.size(), 1U);
     cr_assert(!member.open_it());
@@ -211,7 +212,7 @@ Test(secret_exchange, what_was_heard_of_an_earlier_join_is_refused) {
     cr_assert(member.exchange.secret() == kSecret);
 }
 
-Test(secret_exchange, who_does_not_know_what_is_in_it_is_refused) {
+Test(secret_exchange, a_reply_without_the_secret_is_refused) {
     Requesters world(2);
     Requester& member = world.at(1);
     cr_assert(member.take(forged(request_of(1, 2), kSecret, kOther)));
@@ -251,7 +252,7 @@ Test(secret_exchange, a_request_of_an_unknown_list_is_kept_like_a_hello) {
     class Deaf final : public Joins::Port {
         bool may_be(const wire::ByteString&, const Source&) const override { return true; }
         bool same_host(const wire::ByteString&, const wire::ByteString&) const override { return true; }
-        void reply(const Source&, Bytes) override { cr_assert_fail("nobody is answered"); }
+        void reply(const Source&, Bytes) override { cr_assert_fail("no member gets a reply"); }
         Result<Outbox::Peer> peer(const wire::ByteString&) override { return Outbox::Peer{1}; }
         void queue_message(std::vector<Outbox::Peer>, wire::ByteString) override {}
         void foreign_version(const Source&, std::uint8_t) override {}

@@ -87,7 +87,7 @@ Test(selection, errors_name_the_line_and_what_may_stand_there) {
                   rows.error().message.c_str());
     }
     std::string many;
-    for (std::size_t i = 0; i <= kMaxRows - kBuiltInMost; ++i) many += "barrier * * * levels\n";
+    for (std::size_t i = 0; i <= kMaxRows - kMaxBuiltIn; ++i) many += "barrier * * * levels\n";
     cr_assert_not(parse_selection(many).ok());
 }
 

@@ -22,27 +22,27 @@ Test(service_pace, a_joining_endpoint_reads_all_it_can) {
 }
 
 // No hello, one less than the limit, and exactly the limit.
-Test(service_pace, who_does_not_reads_some_and_rests) {
+Test(service_pace, without_a_waiting_join_reads_are_limited) {
     for (const bool works : {false, true}) {
-        const unsigned most = works ? ServicePace::kMaxAtWork : Rendezvous::kReceiveLimit;
-        for (const unsigned there : {0U, most - 1, most}) {
+        const unsigned max = works ? ServicePace::kMaxAtWork : Rendezvous::kReceiveLimit;
+        for (const unsigned there : {0U, max - 1, max}) {
             ServicePace pace;
-            cr_assert_eq(pace.may_read(false, works, kNow), most);
-            pace.has_read(there, most, false, kNow);
-            const bool rests = there == most;
+            cr_assert_eq(pace.may_read(false, works, kNow), max);
+            pace.has_read(there, max, false, kNow);
+            const bool rests = there == max;
             const Nanoseconds end = kNow + ServicePace::kPause, just_before = end - Nanoseconds{1};
             for (const Nanoseconds time : {kNow, just_before}) {
-                cr_assert_eq(pace.may_read(false, works, time), rests ? 0 : most, "%u", there);
+                cr_assert_eq(pace.may_read(false, works, time), rests ? 0 : max, "%u", there);
                 cr_assert(pace.rests_until(false, time) == (rests ? end : time));
                 pace.has_read(0, pace.may_read(false, works, time), false, time);
             }
-            cr_assert_eq(pace.may_read(false, works, end), most);
+            cr_assert_eq(pace.may_read(false, works, end), max);
             cr_assert_eq(pace.may_read(true, works, kNow), Rendezvous::kReceiveLimit, "a join begins");
         }
     }
 }
 
-Test(service_pace, who_has_heard_a_stranger_rests) {
+Test(service_pace, foreign_datagrams_cause_a_pause) {
     ServicePace pace;
     pace.has_read(1, Rendezvous::kReceiveLimit, true, kNow);
     cr_assert_eq(pace.may_read(false, false, kNow), 0);

@@ -126,14 +126,14 @@ Test(simulator, members_without_a_socket) {
         for (std::uint64_t seed : seeds(1, 12)) {
             const std::uint32_t members = 2 + static_cast<std::uint32_t>(seed % 8);
             Options options = options_of(members, repair, seed);
-            options.plans[0].no_socket.assign(members, false);
-            options.plans[0].no_socket[seed % members] = true;
-            options.plans[0].no_socket[seed * 5 % members] = true;
+            options.setups[0].no_socket.assign(members, false);
+            options.setups[0].no_socket[seed % members] = true;
+            options.setups[0].no_socket[seed * 5 % members] = true;
             options.faults.loss = seed % 3 == 0 ? 0.1 : 0;
             options.faults.messages_overtake = seed % 2 == 0;
             const Ran world(options, mixed_script(seed, members, 80, 100000));
             for (std::uint32_t r = 0; r < members; ++r)
-                if (options.plans[0].no_socket[r])
+                if (options.setups[0].no_socket[r])
                     cr_assert(world.engine(0).graph().deaf(rank_of(r)), "%s", replay(options).c_str());
         }
 }
@@ -149,7 +149,7 @@ Test(simulator, naks_that_overtake_each_other) {
     options.faults.messages_overtake = true;
     options.think = Nanoseconds::from_us(100);
     options.in_flight = 6;
-    options.plans[0].no_socket = {false, true, false, false, false, true, false};
+    options.setups[0].no_socket = {false, true, false, false, false, true, false};
     for (std::uint64_t seed : seeds(1, 20)) {
         options.seed = seed;
         expect_success(options, mixed_script(seed, 7, 100, 300000));

@@ -85,7 +85,7 @@ Test(death, of_a_member_served_point_to_point) {
     for (std::uint32_t victim = 0; victim < 6; ++victim)
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(6, engine::Repair::pull, seed);
-            options.plans[0].no_socket = {false, true, false, true, true, false};
+            options.setups[0].no_socket = {false, true, false, true, true, false};
             options.deaths = {{.host = victim, .after = seed * 7}};
             Bereaved(options, mixed_script(seed, 6, 30, 100000));
         }
@@ -94,7 +94,7 @@ Test(death, of_a_member_served_point_to_point) {
 // All members except the root have finished a large broadcast, and the root waits for the report of a member,
 // which in turn waits for the dead member: the waiting member must have the dead member monitored, even
 // without an open operation.
-Test(death, of_who_had_still_to_report) {
+Test(death, before_the_report) {
     for (std::uint32_t dead : {8U, 9U, 12U})
         for (std::uint64_t at = 1; at <= 20; ++at) {
             Options options = options_of(13, engine::Repair::sync, at);

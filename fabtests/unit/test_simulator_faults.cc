@@ -45,8 +45,8 @@ Test(faults, one_lost_fragment_costs_about_a_round_trip) {
                         return to == rank_of(receiver) && index_of(header.fragment) == fragment;
                     });
                 // No packet follows the last fragment, so only a timeout detects its loss.
-                const std::int64_t most = fragment == 70 ? 10 : 3;
-                cr_assert_leq(cost.value, most * 2 * options.model.latency.value,
+                const std::int64_t max = fragment == 70 ? 10 : 3;
+                cr_assert_leq(cost.value, max * 2 * options.model.latency.value,
                               "%u lost fragment %u: %ld us", receiver, fragment, us(cost));
             }
 }
@@ -67,7 +67,7 @@ Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
 static Nanoseconds last_member(engine::Repair repair, std::uint32_t members, std::uint64_t bytes,
                                double loss) {
     Options options = options_of(members, repair, 1);
-    options.group().least_silence = options.group().least_tail = options.group().least_gap =
+    options.group().min_silence = options.group().min_tail = options.group().min_gap =
         options.group().lossless_silence = {};
     options.in_flight = 1;
     std::mt19937_64 random(members);
@@ -137,12 +137,12 @@ Test(faults, what_messages_took_at_the_start_is_not_what_a_loss_costs) {
     };
     const Ran lossy(options, script);
     const Nanoseconds cost = lossy.duration(kAt) - clean.duration(kAt);
-    const Nanoseconds silence = options.group().least_silence;
+    const Nanoseconds silence = options.group().min_silence;
     cr_assert(cost >= silence && cost <= Nanoseconds{2 * silence.value}, "%ld us", us(cost));
 }
 
 // A late member looks like a loss to the members that wait for it. Without losses, no member sends a NAK.
-Test(faults, nobody_asks_where_nothing_is_lost) {
+Test(faults, no_naks_without_loss) {
     for (std::uint64_t seed : seeds(1, 4)) {
         Options options = options_of(8, engine::Repair::pull, seed);
         options.in_flight = 1;
@@ -170,7 +170,7 @@ Test(faults, the_first_loss_ends_the_long_timeout) {
     const Nanoseconds timeout = options.group().lossless_silence, few{20 * options.model.latency.value};
     cr_assert(ran.duration(kFirst) >= timeout && ran.duration(kFirst) <= timeout + few, "%ld us",
               us(ran.duration(kFirst)));
-    cr_assert_leq(ran.duration(kNext).value, options.group().least_silence.value + few.value, "%ld us",
+    cr_assert_leq(ran.duration(kNext).value, options.group().min_silence.value + few.value, "%ld us",
                   us(ran.duration(kNext)));
 }
 
@@ -189,7 +189,7 @@ Test(faults, each_fragment_for_each_receiver) {
             }
 }
 
-Test(faults, one_member_hears_nothing_after_the_join) {
+Test(faults, one_member_receives_nothing_after_the_join) {
     for (engine::Repair repair : kPolicies)
         for (std::uint32_t receiver = 0; receiver < 5; ++receiver)
             for (std::uint64_t seed : seeds(1, 2)) {
@@ -310,7 +310,7 @@ Test(canary, a_lost_reliable_message_is_noticed) {
     }
 }
 
-Test(canary, members_that_disagree_are_told) {
+Test(canary, members_that_disagree_get_an_error) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(3, repair, 1);
         options.time_limit = Nanoseconds::from_ms(3000);

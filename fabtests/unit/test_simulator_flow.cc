@@ -70,15 +70,15 @@ Test(pacing, only_a_slow_member_makes_it_slow) {
 
 // Small broadcasts of the group, and a second group on the same hosts, complete while the large broadcast is
 // under way.
-Test(pacing, nobody_starves) {
+Test(pacing, no_operation_starves) {
     for (engine::Repair repair : kPolicies) {
         Options options = slow_options(repair, 1);
         std::vector<Step> large(11, broadcast(1, 8));
         large[0] = broadcast(0, kLarge);
-        Plan other{.config = options.group(), .script = std::vector<Step>(50, broadcast(2, 100))};
+        EngineSetup other{.config = options.group(), .script = std::vector<Step>(50, broadcast(2, 100))};
         other.config.key = GroupKey{99};
         options.in_flight = 11;
-        options.plans.push_back(other);
+        options.setups.push_back(other);
         const Ran world(options, large);
         const Nanoseconds whole = world.duration(0);
         cr_assert_leq(world.span(1, 10).value, whole.value / 4, "small ones behind the large one");

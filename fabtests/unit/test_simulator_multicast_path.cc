@@ -30,12 +30,12 @@ struct Outage {
 };
 
 const Outage kOutages[] = {
-    {"everybody", [](Rank, Rank) { return true; }, {}, {}, false},
+    {"all members", [](Rank, Rank) { return true; }, {}, {}, false},
     {"one receiver", [](Rank, Rank to) { return to == rank_of(4); }, {4}, {}, true},
     {"rank 0 receives nothing", [](Rank, Rank to) { return to == rank_of(0); }, {0}, {}, true},
     {"from one sender", [](Rank from, Rank) { return from == rank_of(2); }, {}, {2}, true},
     {"from rank 0", [](Rank from, Rank) { return from == rank_of(0); }, {}, {0}, true},
-    {"half do not hear", [](Rank, Rank to) { return index_of(to) % 2 == 1; }, {1, 3, 5}, {}, true},
+    {"half do not receive", [](Rank, Rank to) { return index_of(to) % 2 == 1; }, {1, 3, 5}, {}, true},
     {"one is cut off",
      [](Rank from, Rank to) { return from == rank_of(3) || to == rank_of(3); },
      {3},
@@ -196,8 +196,7 @@ Test(multicast_path, a_leader_of_many) {
 Test(multicast_path, a_mute_member_of_many_is_found_in_its_turn) {
     const std::uint32_t members = 257, root = 3, mute = 8;
     Options options = large_outage_options(members);
-    options.group().least_election_interval = options.group().most_election_interval =
-        Nanoseconds::from_ms(1);
+    options.group().min_election_interval = options.group().max_election_interval = Nanoseconds::from_ms(1);
     const Outage outage{"a member that is no root",
                         [](Rank from, Rank to) {
                             return from == rank_of(mute) || (from == rank_of(root) && to == rank_of(5));

@@ -89,7 +89,7 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
               std::vector<bool>{true, false, false, false, true, true, true, true, false, false},
               std::vector<bool>{false, false, false, false, true, true, true, true, true, true}}) {
             Options options = split({4, 4, 2}, relay);
-            options.plans[0].no_socket = no_socket;
+            options.setups[0].no_socket = no_socket;
             expect_success(options, mixed_script(5, 10, 80, 200'000));
         }
 }

@@ -13,7 +13,7 @@ namespace {
 Options lossy(std::uint32_t members, std::uint64_t seed, Redundancy redundancy, const std::string& faults) {
     Options options = options_of(members, engine::Repair::pull, seed);
     options.group().redundancy = redundancy;
-    options.group().least_silence = options.group().least_tail = options.group().least_gap =
+    options.group().min_silence = options.group().min_tail = options.group().min_gap =
         options.group().lossless_silence = {};
     options.faults = parse_faults(faults).value();
     options.separated = true;
@@ -110,14 +110,14 @@ Test(redundant, nothing_is_sent_twice_when_nothing_is_lost_any_more) {
         repeated[id] += (decoded.header.total & wire::kRepeatFlag) != 0;
     };
     expect_success(world, options, script);
-    std::uint64_t bought = 0, most = 0;
+    std::uint64_t bought = 0, max = 0;
     for (std::uint64_t id = 0; id < script.size(); ++id) {
         bought += repeated[id];
-        most = std::max<std::uint64_t>(most, sent[id]);
+        max = std::max<std::uint64_t>(max, sent[id]);
         if (id >= kLossy + kWell) cr_assert_eq(sent[id], 1U, "operation %lu", static_cast<unsigned long>(id));
     }
     cr_assert_gt(bought, kLossy / 2);
-    cr_assert_leq(most, 3U, "at most twice as much is sent in addition");
+    cr_assert_leq(max, 3U, "at most twice as much is sent in addition");
     cr_assert_eq(world.total().copies_sent, bought);
 }
 

@@ -133,14 +133,14 @@ Test(sites, ours_enters_each_machine_once) {
                 for (std::uint32_t machine = 0; machine < model.layout.site_of.size(); ++machine) {
                     if (machine == model.layout.machine(root)) continue;
                     const std::uint64_t got = steps[root].into[machine].payload_bytes;
-                    const std::uint64_t most = sites.size() == 1 ? bytes : bytes + bytes / 10;
-                    cr_assert(got >= bytes && got <= most, "root %u, machine %u: %lu of %lu bytes", root,
+                    const std::uint64_t max = sites.size() == 1 ? bytes : bytes + bytes / 10;
+                    cr_assert(got >= bytes && got <= max, "root %u, machine %u: %lu of %lu bytes", root,
                               machine, got, bytes);
                 }
         }
 }
 
-Test(sites, trees_reach_everybody_once) {
+Test(sites, trees_reach_every_member_once) {
     const Model model = model_of({{2, 3}, {4, 1, 2}, {1}}, true);
     const std::uint32_t ranks = ranks_of(model);
     for (const TreeShape shape : kTreeShapes)
@@ -159,22 +159,22 @@ Test(sites, trees_reach_everybody_once) {
 // enters a machine more than once, a tree built by both does neither.
 Test(sites, trees_cross_as_often_as_they_know) {
     const Model model = model_of({{4}, {4, 4}}, false);
-    std::uint64_t most_into[4] = {}, crossed[4] = {};
+    std::uint64_t max_into[4] = {}, crossed[4] = {};
     for (const TreeShape shape : kTreeShapes) {
         const auto i = static_cast<std::size_t>(shape);
         for (const TrafficByLink& step : run_tree(model, shape, 1000)) {
             crossed[i] += crossings(step, 1000);
             for (const LinkTraffic& port : step.into)
-                most_into[i] = std::max(most_into[i], port.payload_bytes / 1000);
+                max_into[i] = std::max(max_into[i], port.payload_bytes / 1000);
         }
     }
     cr_assert_eq(crossed[3], 12);
     cr_assert_eq(crossed[2], 12);
     cr_assert_eq(crossed[1], 4 * 2 + 8);
     cr_assert_gt(crossed[0], 2 * crossed[3]);
-    cr_assert_eq(most_into[3], 1);
-    cr_assert_eq(most_into[1], 1);
-    cr_assert_gt(most_into[2], 1);
+    cr_assert_eq(max_into[3], 1);
+    cr_assert_eq(max_into[1], 1);
+    cr_assert_gt(max_into[2], 1);
 }
 
 // A message from memory, over the switch, and over the link, compared with the model.

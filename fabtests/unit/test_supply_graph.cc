@@ -75,7 +75,7 @@ constexpr std::uint32_t kArities[] = {1, 2, 3, 4, 8};
 
 TestSuite(supply_graph, .timeout = 300);
 
-Test(supply_graph, every_member_has_one_supplier_who_knows_it) {
+Test(supply_graph, every_member_has_one_supplier_that_serves_it) {
     for_all([](const Case& c, const SupplyGraph& graph, Rank root) {
         for (std::uint32_t arity : kArities) {
             cr_assert(graph.supplier(root, root, arity) == kNoRank);
@@ -108,7 +108,7 @@ Test(supply_graph, suppliers_lead_to_the_root) {
     });
 }
 
-Test(supply_graph, who_hears_stands_in_a_ring_in_rank_order) {
+Test(supply_graph, receiving_members_form_a_ring_in_rank_order) {
     for_all([](const Case& c, const SupplyGraph& graph, Rank root) {
         Rank before = root;
         for (std::uint32_t i = 1; i < c.members; ++i) {
@@ -132,7 +132,7 @@ Test(supply_graph, the_deaf_hang_in_a_tree_below_the_root) {
                 if (rank == root || graph.receives(root, rank)) continue;
                 const Rank supplier = graph.supplier(root, rank, arity);
                 cr_assert(supplier == root || !graph.receives(root, supplier),
-                          "nobody deaf depends on who may itself wait for a repair");
+                          "no deaf member depends on a member that may wait for a repair");
                 std::uint32_t same_sort = 0;
                 for (Rank client : graph.clients(root, supplier, arity))
                     same_sort += !graph.receives(root, client);
@@ -141,7 +141,7 @@ Test(supply_graph, the_deaf_hang_in_a_tree_below_the_root) {
     });
 }
 
-Test(supply_graph, reports_cover_exactly_who_hears) {
+Test(supply_graph, reports_cover_exactly_the_receiving_members) {
     for_all([](const Case& c, const SupplyGraph& graph, Rank root) {
         for (std::uint32_t arity : kArities) {
             cr_assert(graph.report_parent(root, root, arity) == kNoRank);

@@ -112,7 +112,7 @@ Test(topology_place, hostile_bytes_are_refused) {
     cr_assert_gt(taken, 1000);
 }
 
-Test(topology_place, tells_where_it_is) {
+Test(topology_place, names_its_place) {
     cr_assert_eq(place("site=A host=h1 core=3").to_string(), "site A, host h1, core 3");
     cr_assert_eq(Place().to_string(), "an unknown place");
     cr_assert_eq(Name("abcdefghijklmnopqrstuvwxyz").view(), "abcdefghijklmnopqrstu..");
@@ -173,7 +173,7 @@ Test(topology_map, an_unbound_process_hangs_directly_below_its_host) {
     cr_assert(common(map, rank_of(0), rank_of(1)) == Level::package);
 }
 
-Test(topology_map, who_does_not_know_its_host_is_alone_but_hears_its_segment) {
+Test(topology_map, a_member_without_a_host_is_alone_but_receives_in_its_segment) {
     const Map map(places({"", "", "segment=s", "host=h", "host=h"}), {});
     cr_assert_eq(map.clusters(Level::host), 4);
     cr_assert_eq(map.clusters(Level::segment), 2);

@@ -125,7 +125,7 @@ Test(topology_machine, xml_gives_what_was_written) {
     if (!read && read.error().code == EOPNOTSUPP) cr_skip_test("built without hwloc");
     cr_assert(read.ok(), "%s", read.ok() ? "" : read.error().message.c_str());
     const Machine machine = std::move(read).value();
-    cr_assert(machine.allowed() == (Processors{0, 2, 3}), "processor 1 is somebody else's");
+    cr_assert(machine.allowed() == (Processors{0, 2, 3}), "processor 1 belongs to another");
     cr_assert_eq(machine.objects(Level::package).size(), 2);
     for (const unsigned processor : machine.own()) cr_assert_lt(processor, 4);
     cr_assert_eq(located(machine, {3}).to_string(), "host h, package 7, numa 0, core 3");
@@ -167,21 +167,21 @@ Test(topology_host, containers_are_hosts_of_their_own_unless_they_share_all) {
         cr_assert_eq(::pipe(pipe_ends), 0);
         const pid_t child = ::fork();
         if (child == 0) {
-            char verdict = 'x';
+            char outcome = 'x';
             if (::unshare(flags) == 0) {
                 const pid_t inner = (flags & CLONE_NEWPID) != 0 ? ::fork() : 0;
                 if (inner > 0) ::_exit(::waitpid(inner, nullptr, 0) == inner ? 0 : 1);
                 const auto theirs = read_host_identity();
-                verdict = !theirs ? 'e' : host_id(theirs.value()) == host_id(mine.value()) ? '=' : '!';
+                outcome = !theirs ? 'e' : host_id(theirs.value()) == host_id(mine.value()) ? '=' : '!';
             }
-            ::_exit(::write(pipe_ends[1], &verdict, 1) == 1 ? 0 : 1);
+            ::_exit(::write(pipe_ends[1], &outcome, 1) == 1 ? 0 : 1);
         }
         ::close(pipe_ends[1]);
-        char verdict = '?';
-        cr_assert_eq(::read(pipe_ends[0], &verdict, 1), 1);
+        char outcome = '?';
+        cr_assert_eq(::read(pipe_ends[0], &outcome, 1), 1);
         ::close(pipe_ends[0]);
         ::waitpid(child, nullptr, 0);
-        return verdict;
+        return outcome;
     };
     if (differs_after(CLONE_NEWNET) == 'x') cr_skip_test("namespaces are not allowed here");
     cr_assert_eq(differs_after(0), '=');

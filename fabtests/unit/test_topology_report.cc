@@ -36,7 +36,7 @@ Report example() {
     group.members = static_cast<std::uint32_t>(group.places.size());
     group.policy.off.add(Level::numa);
     group.levels = describe_levels(Map(group.places, group.policy));
-    group.counters = {{"heard", 2}};
+    group.counters = {{"received", 2}};
     group.awaited = rank_of(5);
     return {{group}, {{"sent", 3}}};
 }
@@ -83,7 +83,7 @@ Test(topology_report, is_read_as_it_was_written) {
     cr_assert_neq(::access(path.c_str(), F_OK), 0, "it goes with its writer");
 }
 
-Test(topology_report, writers_hear_that_somebody_watches) {
+Test(topology_report, writers_detect_a_watcher) {
     const Folder folder;
     auto job = JobReport::open(0, {folder.path});
     const auto opened = open_report_folder(folder.path, false);
@@ -97,7 +97,7 @@ Test(topology_report, writers_hear_that_somebody_watches) {
 }
 
 // Only leaders of hosts report the places of every member; reports of the rest show only who is present.
-Test(topology_report, a_group_is_shown_by_who_knows_all_places) {
+Test(topology_report, a_group_is_shown_by_a_member_that_knows_all_places) {
     Report member = example(), leader = example();
     member.groups[0].rank = rank_of(0);
     member.groups[0].places.clear();
@@ -108,7 +108,7 @@ Test(topology_report, a_group_is_shown_by_who_knows_all_places) {
     for (const Report& report : {member, leader, unknown})
         loaded.reports.push_back({loaded.reports.size() + 1, "host", "program", "", report});
     auto groups = topo::groups_of(loaded);
-    cr_assert_eq(groups.size(), 1, "where the members of the other one are nobody says");
+    cr_assert_eq(groups.size(), 1, "the places of the other group's members are unknown");
     cr_assert(groups[0].group.rank == rank_of(2) && groups[0].group.places == leader.groups[0].places);
     cr_assert(groups[0].reporting == std::vector<Rank>({rank_of(0), rank_of(2)}));
     topo::keep_only(1, loaded, groups);

@@ -163,7 +163,7 @@ Test(transport_address, finds_by_address_and_wildcard) {
     cr_assert_eq(test::must(find_interface("0.0.0.0")).name, "mc0");
     test::shell("ip addr add 10.77.0.9/24 dev mc0");
     const Interface second = test::must(find_interface("10.77.0.9"));
-    cr_assert(second.v4->same_host(address("10.77.0.9")), "the address asked for is the one to send from");
+    cr_assert(second.v4->same_host(address("10.77.0.9")), "the requested address is the one to send from");
 }
 
 Test(transport_address, groups_are_random_and_keep_off_reserved_blocks) {

@@ -34,7 +34,7 @@ void say(MulticastHub& hub, const SocketAddress& group, const std::string& text)
 using Texts = std::multiset<std::string>;
 
 // Texts that a hub receives until `enough` returns true.
-Texts hear_until(MulticastHub& hub, const std::function<bool(const Texts&)>& enough) {
+Texts receive_until(MulticastHub& hub, const std::function<bool(const Texts&)>& enough) {
     Texts texts;
     eventually(kEventTimeoutMs, [&] {
         hub.receive(now(), [&](Bytes bytes, const SocketAddress&) {
@@ -45,14 +45,14 @@ Texts hear_until(MulticastHub& hub, const std::function<bool(const Texts&)>& eno
     return texts;
 }
 
-Texts hear(MulticastHub& hub, std::size_t count) {
-    return hear_until(hub, [&](const Texts& texts) { return texts.size() >= count; });
+Texts receive(MulticastHub& hub, std::size_t count) {
+    return receive_until(hub, [&](const Texts& texts) { return texts.size() >= count; });
 }
 
 // A marker message: everything sent before has arrived when the marker has.
-Texts hear_until_marked(MulticastHub& hub, MulticastHub& speaker, const SocketAddress& marked) {
+Texts receive_until_marked(MulticastHub& hub, MulticastHub& speaker, const SocketAddress& marked) {
     say(speaker, marked, "mark");
-    Texts texts = hear_until(hub, [](const Texts& heard) { return heard.count("mark") > 0; });
+    Texts texts = receive_until(hub, [](const Texts& received) { return received.count("mark") > 0; });
     cr_assert_eq(texts.erase("mark"), 1);
     return texts;
 }
@@ -80,7 +80,7 @@ void more_than_a_socket_holds(const std::string& interface, int family) {
     Texts said;
     for (std::uint32_t i = 0; i < kGroups; ++i)
         say(*speaker, nth(options, i), *said.insert(std::to_string(i)));
-    cr_assert(hear(*listener, kGroups) == said);
+    cr_assert(receive(*listener, kGroups) == said);
     memberships.clear();
     cr_assert_eq(listener->receiving_sockets(), 0);
 }
@@ -101,31 +101,31 @@ Test(transport_hub, an_address_is_left_by_the_last_that_shares_it) {
     auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));
     const Membership stays = must(hub->join(nth(options, 0)));
     Membership one = must(hub->join(nth(options, 1))), other = must(hub->join(nth(options, 1)));
-    const auto is_heard = [&] {
+    const auto is_received = [&] {
         say(*speaker, nth(options, 1), "x");
-        return hear_until_marked(*hub, *speaker, nth(options, 0)).count("x");
+        return receive_until_marked(*hub, *speaker, nth(options, 0)).count("x");
     };
-    cr_assert_eq(is_heard(), 1, "once, however many share it");
+    cr_assert_eq(is_received(), 1, "once, however many share it");
     one = Membership();
-    cr_assert_eq(is_heard(), 1);
+    cr_assert_eq(is_received(), 1);
     Membership moved = std::move(other);
-    cr_assert_eq(is_heard(), 1);
+    cr_assert_eq(is_received(), 1);
     moved = Membership();
-    cr_assert_eq(is_heard(), 0);
+    cr_assert_eq(is_received(), 0);
     cr_assert_not(hub->has_joined(nth(options, 1)));
     one = must(hub->join(nth(options, 1)));
-    cr_assert_eq(is_heard(), 1);
+    cr_assert_eq(is_received(), 1);
 }
 
 // The socket is bound to the port, but receives only its joined groups, not groups joined by other sockets of
 // the host.
-Test(transport_hub, others_groups_on_the_port_are_not_heard) {
+Test(transport_hub, other_groups_on_the_port_are_not_received) {
     const auto options = multicast_options("lo", 4);
     auto mine = must(MulticastHub::open(options)), others = must(MulticastHub::open(options));
     const Membership a = must(mine->join(nth(options, 0))), b = must(others->join(nth(options, 1)));
     say(*mine, nth(options, 1), "for others");
-    cr_assert(hear_until_marked(*mine, *others, nth(options, 0)).empty());
-    cr_assert(hear(*others, 1) == Texts{"for others"});
+    cr_assert(receive_until_marked(*mine, *others, nth(options, 0)).empty());
+    cr_assert(receive(*others, 1) == Texts{"for others"});
 }
 
 Test(transport_hub, the_first_addresses_have_buffers_of_their_own) {
@@ -141,7 +141,7 @@ Test(transport_hub, the_first_addresses_have_buffers_of_their_own) {
     cr_assert(sockets == (std::vector<std::size_t>{1, 2, 3, 4, 4, 4, 4, 4, 5, 5}));
 }
 
-// A membership that the kernel refuses against expectation goes to another socket.
+// A membership that the kernel refuses unexpectedly goes to another socket.
 Test(transport_hub, the_kernel_has_the_last_word) {
     auto options = multicast_options("lo", 4);
     options.memberships_per_socket = 1000;
@@ -158,7 +158,7 @@ Test(transport_hub, without_descriptors_sockets_are_shared_and_then_there_is_no_
     std::vector<Membership> memberships;
     memberships.push_back(must(hub->join(nth(options, 0))));
     say(*speaker, nth(options, 0), "opens the sender");
-    cr_assert_eq(hear(*hub, 1).size(), 1);
+    cr_assert_eq(receive(*hub, 1).size(), 1);
     leave_descriptors(1);
     cr_assert(hub->has_room());
     memberships.push_back(must(hub->join(nth(options, 1))));
@@ -170,14 +170,14 @@ Test(transport_hub, without_descriptors_sockets_are_shared_and_then_there_is_no_
     cr_assert(!refused && refused.error().code == EMFILE);
     const Membership shared = must(hub->join(nth(options, 5)));
     for (std::uint32_t i = 0; i < 6; ++i) say(*speaker, nth(options, i), "x");
-    cr_assert_eq(hear(*hub, 6).size(), 6, "what is joined still works");
+    cr_assert_eq(receive(*hub, 6).size(), 6, "what is joined still works");
     memberships.erase(memberships.begin());
     memberships.push_back(must(hub->join(nth(options, 6))));
 }
 
 Test(transport_hub, the_set_limit_counts_addresses) {
     auto options = multicast_options("lo", 4);
-    options.most_memberships = 2;
+    options.max_memberships = 2;
     auto hub = must(MulticastHub::open(options));
     const Membership one = must(hub->join(nth(options, 0)));
     cr_assert(hub->has_room());
@@ -210,19 +210,20 @@ Test(transport_hub, runs_to_several_groups_keep_apart) {
     std::vector<Datagram> datagrams;
     for (int i = 0; i < 60; ++i) texts.push_back("number " + std::to_string(100 + i));
     for (const std::string& text : texts) datagrams.push_back({std::as_bytes(std::span(text)), {}});
-    std::map<std::string, std::vector<std::string>> heard;
+    std::map<std::string, std::vector<std::string>> received;
     cr_assert_eq(speaker->send(datagrams, {nth(options, 0), true}).accepted, datagrams.size());
     cr_assert_eq(speaker->send(datagrams, {nth(options, 1), false}).accepted, datagrams.size());
     std::size_t count = 0;
     eventually(kEventTimeoutMs, [&] {
         hub->receive(now(), [&](Bytes bytes, const SocketAddress& source) {
-            heard[source.to_string()].emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+            received[source.to_string()].emplace_back(reinterpret_cast<const char*>(bytes.data()),
+                                                      bytes.size());
             ++count;
         });
         return count == 2 * texts.size();
     });
-    cr_assert_eq(heard.size(), 2, "the two senders have a port each");
-    for (const auto& [source, in_order] : heard) cr_assert(in_order == texts, "%s", source.c_str());
+    cr_assert_eq(received.size(), 2, "the two senders have a port each");
+    for (const auto& [source, in_order] : received) cr_assert(in_order == texts, "%s", source.c_str());
 }
 
 Test(transport_hub, range_addresses_are_stable_and_apart) {

@@ -101,7 +101,7 @@ Test(transport_interceptor, the_seed_decides) {
     cr_assert(first.received != other.received);
 }
 
-Test(transport_interceptor, loses_as_much_as_asked) {
+Test(transport_interceptor, loses_as_much_as_requested) {
     cr_assert(near(run("loss=5,seed=3", 20000).lost, 1000, 200));
     cr_assert_eq(run("loss=0,burst=90", 1000).lost, 0);
     cr_assert_eq(run("loss=100", 1000).lost, 1000);
@@ -109,7 +109,7 @@ Test(transport_interceptor, loses_as_much_as_asked) {
 }
 
 // The seeds are fixed and the generator is the standard's, so the expected figures never change.
-Test(transport_interceptor, bursts_have_the_share_and_length_asked_for) {
+Test(transport_interceptor, bursts_have_the_requested_share_and_length) {
     struct Case {
         const char* spec;
         double lost, length;

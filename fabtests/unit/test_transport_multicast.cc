@@ -141,10 +141,10 @@ std::vector<std::vector<std::string>> run_shapes(std::size_t max_payload) {
          std::initializer_list<std::size_t>{1, 2, 3, 31, 32, 33, 44, 45, 64, 65, 96, 97, 100}) {
         using SizeOf = std::size_t (*)(std::size_t at, std::size_t count, std::size_t full);
         for (const SizeOf size_of : std::initializer_list<SizeOf>{
-                 [](std::size_t, std::size_t, std::size_t most) { return most; },
+                 [](std::size_t, std::size_t, std::size_t max) { return max; },
                  [](std::size_t, std::size_t, std::size_t) -> std::size_t { return 1; },
-                 [](std::size_t at, std::size_t all, std::size_t most) { return at + 1 < all ? most : 1; },
-                 [](std::size_t at, std::size_t all, std::size_t most) { return at + 1 < all ? most : 0; },
+                 [](std::size_t at, std::size_t all, std::size_t max) { return at + 1 < all ? max : 1; },
+                 [](std::size_t at, std::size_t all, std::size_t max) { return at + 1 < all ? max : 0; },
                  [](std::size_t at, std::size_t all, std::size_t) -> std::size_t {
                      return at == all / 2 ? 0 : 200;
                  },
@@ -290,7 +290,7 @@ Test(transport_multicast, runs_cross_a_cable) {
     runs_cross_a_cable(true);
 }
 
-Test(transport_multicast, runs_cross_a_cable_to_who_takes_datagrams) {
+Test(transport_multicast, runs_cross_a_cable_to_receivers_of_datagrams) {
     runs_cross_a_cable(false);
 }
 
@@ -339,7 +339,7 @@ Test(transport_multicast, only_what_is_too_long_of_a_run_is_dropped) {
     cr_assert_eq(receiver->hub->counters().datagrams_received, 6);
 }
 
-Test(transport_multicast, without_loop_the_host_does_not_hear_itself) {
+Test(transport_multicast, without_loop_the_host_does_not_receive_itself) {
     enter_network_namespace();
     for (const int family : {4, 6}) {
         auto options = multicast_options("mc0", family);

@@ -47,14 +47,14 @@ std::vector<Outlet> outlets(std::size_t count) {
 }  // namespace
 
 Test(multicast_queue, everything_goes_out_once_in_order_whatever_the_room) {
-    constexpr std::size_t kMost = MulticastQueue::kMost;
-    for (const std::size_t room : {std::size_t{1}, std::size_t{2}, kMost - 1, kMost, kMost + 1})
+    constexpr std::size_t kMax = MulticastQueue::kMax;
+    for (const std::size_t room : {std::size_t{1}, std::size_t{2}, kMax - 1, kMax, kMax + 1})
         for (const std::size_t addresses : {1U, 3U}) {
             const auto to = outlets(addresses);
             Narrow transport;
             MulticastQueue queue;
             std::vector<std::string> payloads;
-            for (std::size_t i = 0; i < kMost; ++i) payloads.push_back("payload " + std::to_string(i));
+            for (std::size_t i = 0; i < kMax; ++i) payloads.push_back("payload " + std::to_string(i));
             for (std::size_t i = 0; i < payloads.size(); ++i) {
                 cr_assert_not(queue.full());
                 queue.add({}, std::as_bytes(std::span(payloads[i])),
@@ -63,7 +63,7 @@ Test(multicast_queue, everything_goes_out_once_in_order_whatever_the_room) {
             cr_assert(queue.full());
             transport.room = room;
             cr_assert_eq(queue.flush(transport, to, kPayload), 0);
-            cr_assert_eq(queue.blocked(), room < kMost);
+            cr_assert_eq(queue.blocked(), room < kMax);
             // The memory belongs to the application again.
             const std::vector<std::string> expected = payloads;
             for (std::string& payload : payloads) std::memset(payload.data(), '#', payload.size());
@@ -81,7 +81,7 @@ Test(multicast_queue, everything_goes_out_once_in_order_whatever_the_room) {
         }
 }
 
-Test(multicast_queue, what_can_never_be_sent_is_told_and_left_out) {
+Test(multicast_queue, packets_that_cannot_be_sent_are_reported_and_left_out) {
     const auto to = outlets(1);
     Narrow transport;
     transport.room = 100;

@@ -61,14 +61,14 @@ unsigned candidate_of(const Rendezvous& bound, Bytes own_address) {
     return i;
 }
 
-void question_and_answer(Bytes first_address, Bytes second_address) {
+void request_and_reply(Bytes first_address, Bytes second_address) {
     Rendezvous first = must(Rendezvous::open(first_address));
     Rendezvous second = must(Rendezvous::open(second_address));
     cr_assert_eq(first.send(second_address, candidate_of(second, second_address), text_bytes("who?")), 0);
     RendezvousSource source;
-    const auto question = receive_texts(second, 1, &source);
-    cr_assert_eq(question.size(), 1);
-    cr_assert_eq(question[0], "who?");
+    const auto request = receive_texts(second, 1, &source);
+    cr_assert_eq(request.size(), 1);
+    cr_assert_eq(request[0], "who?");
     cr_assert(source == first.local(), "%s", source.to_string().c_str());
     cr_assert_eq(second.reply(source, text_bytes("me")), 0);
     const auto answer = receive_texts(first, 1);
@@ -107,18 +107,18 @@ Test(transport_rendezvous, names_ignore_trailing_zeros_only) {
 
 Test(transport_rendezvous, ipv4) {
     const Listener first("127.0.0.1:0"), second("127.0.0.1:0");
-    question_and_answer(first.address.bytes(), second.address.bytes());
+    request_and_reply(first.address.bytes(), second.address.bytes());
 }
 
 Test(transport_rendezvous, ipv6) {
     const Listener first("[::1]:0"), second("[::1]:0");
-    question_and_answer(first.address.bytes(), second.address.bytes());
+    request_and_reply(first.address.bytes(), second.address.bytes());
 }
 
 Test(transport_rendezvous, names) {
     const std::string tag = "fi_shm://test:" + std::to_string(::getpid());
     const std::string first = tag + ":a", second = tag + ":b";
-    question_and_answer(text_bytes(first), text_bytes(second));
+    request_and_reply(text_bytes(first), text_bytes(second));
 }
 
 Test(transport_rendezvous, a_taken_port_moves_it_to_the_next_candidate) {
@@ -133,10 +133,10 @@ Test(transport_rendezvous, a_taken_port_moves_it_to_the_next_candidate) {
     cr_assert_eq(fifth.error().code, EADDRINUSE);
     cr_assert_neq(fifth.error().message.find(std::to_string(listener.address.port())), std::string::npos);
     // Trying the candidates in turn reaches each of them.
-    const Listener asking("127.0.0.1:0");
-    Rendezvous asker = must(Rendezvous::open(asking.address.bytes()));
+    const Listener requesting("127.0.0.1:0");
+    Rendezvous requester = must(Rendezvous::open(requesting.address.bytes()));
     for (unsigned attempt = 0; attempt < 2 * kRendezvousCandidates; ++attempt)
-        cr_assert_eq(asker.send(listener.address.bytes(), attempt, text_bytes("x")), 0);
+        cr_assert_eq(requester.send(listener.address.bytes(), attempt, text_bytes("x")), 0);
     for (Rendezvous& owner : owners) cr_assert_eq(receive_texts(owner, 2).size(), 2);
 }
 
@@ -145,10 +145,10 @@ Test(transport_rendezvous, a_wildcard_endpoint_is_found_by_its_real_address) {
     Rendezvous blocker = must(Rendezvous::open(listener.address.bytes()));
     Rendezvous owner = must(Rendezvous::open(listener.address.bytes()));
     cr_assert_eq(candidate_of(owner, listener.address.bytes()), 1);
-    const Listener asking("127.0.0.1:0");
-    Rendezvous asker = must(Rendezvous::open(asking.address.bytes()));
+    const Listener requesting("127.0.0.1:0");
+    Rendezvous requester = must(Rendezvous::open(requesting.address.bytes()));
     const SocketAddress real = SocketAddress::parse("127.0.0.1").value().with_port(listener.address.port());
-    cr_assert_eq(asker.send(real.bytes(), 1, text_bytes("x")), 0);
+    cr_assert_eq(requester.send(real.bytes(), 1, text_bytes("x")), 0);
     cr_assert_eq(receive_texts(owner, 1).size(), 1);
 }
 
@@ -168,18 +168,19 @@ Test(transport_rendezvous, bad_input_is_refused) {
     cr_assert_eq(at.send({}, 0, text_bytes("x")), EINVAL);
     const std::string lonely = "fi_shm://test:lonely:" + std::to_string(::getpid());
     Rendezvous local = must(Rendezvous::open(text_bytes(lonely)));
-    cr_assert_eq(local.send(text_bytes(lonely + "nobody"), 0, text_bytes("x")), ECONNREFUSED);
+    cr_assert_eq(local.send(text_bytes(lonely + "none"), 0, text_bytes("x")), ECONNREFUSED);
 }
 
 Test(transport_rendezvous, datagrams_too_long_are_dropped) {
     const Listener listener("127.0.0.1:0");
     Rendezvous at = must(Rendezvous::open(listener.address.bytes()));
-    const FileDescriptor stranger(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    const FileDescriptor foreign_socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     const std::string longer(kRendezvousMaxBytes + 1, 'x');
-    cr_assert_gt(::sendto(stranger.get(), longer.data(), longer.size(), 0, listener.address.data(),
+    cr_assert_gt(::sendto(foreign_socket.get(), longer.data(), longer.size(), 0, listener.address.data(),
                           listener.address.size()),
                  0);
-    cr_assert_gt(::sendto(stranger.get(), "ok", 2, 0, listener.address.data(), listener.address.size()), 0);
+    cr_assert_gt(::sendto(foreign_socket.get(), "ok", 2, 0, listener.address.data(), listener.address.size()),
+                 0);
     const auto texts = receive_texts(at, 1);
     cr_assert_eq(texts.size(), 1);
     cr_assert_eq(texts[0], "ok");
@@ -200,7 +201,7 @@ Test(transport_rendezvous, the_hellos_of_a_thousand_members_fit) {
     cr_assert_eq(receive_texts(to, members).size(), members);
 }
 
-Test(transport_rendezvous, reads_no_more_than_it_is_told) {
+Test(transport_rendezvous, reads_no_more_than_the_limit) {
     const Listener listener("127.0.0.1:0");
     Rendezvous bound = must(Rendezvous::open(listener.address.bytes()));
     const unsigned own = candidate_of(bound, listener.address.bytes());

@@ -92,15 +92,15 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) 
     expect_reason(dead[0], by_tcp ? "its process has ended"
                                   : "its process " + std::to_string(child.pid()) + " has ended");
     cr_assert_eq(watch->watched(), 0);
-    cr_assert(deaths(*watch, 1, 20).empty(), "a death is told once");
+    cr_assert(deaths(*watch, 1, 20).empty(), "a death is reported once");
 }
 
 // Limits this process to this many descriptors.
 class Descriptors {
   public:
-    explicit Descriptors(rlim_t most) {
+    explicit Descriptors(rlim_t max) {
         cr_assert_eq(::getrlimit(RLIMIT_NOFILE, &before_), 0);
-        set(most);
+        set(max);
     }
     ~Descriptors() { set(before_.rlim_cur); }
     Descriptors(const Descriptors&) = delete;
@@ -173,7 +173,7 @@ Test(transport_watch, a_reused_process_number_is_not_the_peer) {
     cr_assert_eq(watch->watched(), 1);
 }
 
-Test(transport_watch, unwatched_peers_are_not_told) {
+Test(transport_watch, unwatched_peers_are_not_reported) {
     PeerWatchOptions options;
     options.local = loopback();
     auto watch = must(PeerWatch::open(options));
@@ -210,7 +210,7 @@ Test(transport_watch, many_watchers_of_one_that_never_polls) {
                          }),
               "all are connected");
     constexpr int kThreeTimeoutsMs = 6000;
-    cr_assert(deaths(*watch, 1, kThreeTimeoutsMs).empty(), "connections nobody accepts are none the worse");
+    cr_assert(deaths(*watch, 1, kThreeTimeoutsMs).empty(), "connections without accept() hold as well");
     cr_assert(watch->next_deadline() == kNever);
     child.signal(SIGKILL);
     cr_assert_eq(deaths(*watch, kWatchers, kEventTimeoutMs).size(), kWatchers);
@@ -241,10 +241,10 @@ Test(transport_watch, churning_watchers_do_not_fill_the_backlog) {
 Test(transport_watch, an_address_that_does_not_answer_is_dead_after_the_timeout) {
     enter_network_namespace();
     auto watch = must(PeerWatch::open(here(500)));
-    WatchPoint nobody;
-    nobody.listener = SocketAddress::parse("10.77.0.99:4000").value();
+    WatchPoint unreachable;
+    unreachable.listener = SocketAddress::parse("10.77.0.99:4000").value();
     const Nanoseconds start = now();
-    cr_assert(watch->watch(5, nobody, start).ok());
+    cr_assert(watch->watch(5, unreachable, start).ok());
     cr_assert(watch->next_deadline() != kNever);
     const auto dead = deaths(*watch, 1, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
@@ -295,7 +295,7 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     watch->look(3, now());
     watch->look(99, now());
     const auto found = deaths(*watch, 1, kEventTimeoutMs);
-    cr_assert_eq(found.size(), 1, "who is not looked at is asked much later");
+    cr_assert_eq(found.size(), 1, "a member that is not examined is queried much later");
     cr_assert_eq(found[0].id, 3);
     cr_assert_eq(found[0].error, ECONNRESET);
     expect_reason(found[0], "has ended");
@@ -313,7 +313,7 @@ Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
     const WatchPoint neighbour = receive_point(pipe);
     WatchPoint silent;
     silent.listener = SocketAddress::parse("10.77.0.99:4000").value();
-    unsigned most_watched = 0;
+    unsigned max_watched = 0;
     for (rlim_t spare = 0; spare <= 8; ++spare) {
         auto watch = must(PeerWatch::open(options));
         const Descriptors few(static_cast<rlim_t>(next_descriptor()) + spare);
@@ -332,13 +332,13 @@ Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
             }
             return watch->next_deadline() == kNever;
         });
-        cr_assert(ended, "%lu descriptors: somebody is neither watched nor lost", spare);
+        cr_assert(ended, "%lu descriptors: a member is neither watched nor lost", spare);
         cr_assert_eq(lost.size() + watch->watched(), 3);
         cr_assert(std::count(lost.begin(), lost.end(), kSilent) == 1, "%lu descriptors", spare);
-        cr_assert(spare > 0 || lost.size() == 3, "without a descriptor nobody is watched");
-        most_watched = std::max(most_watched, static_cast<unsigned>(watch->watched()));
+        cr_assert(spare > 0 || lost.size() == 3, "without a descriptor no member is watched");
+        max_watched = std::max(max_watched, static_cast<unsigned>(watch->watched()));
     }
-    cr_assert_eq(most_watched, 2, "enough is enough");
+    cr_assert_eq(max_watched, 2, "enough is enough");
 }
 
 Test(transport_watch, limits_and_bad_input) {
@@ -351,10 +351,10 @@ Test(transport_watch, limits_and_bad_input) {
     wildcard.listener = SocketAddress::parse("0.0.0.0:5").value();
     auto refused = watch->watch(1, wildcard, now());
     cr_assert_eq(refused.error().code, EOPNOTSUPP);
-    WatchPoint stranger;
-    stranger.pid = 1;
-    stranger.host = watch->local_point().host + 1;
-    refused = watch->watch(1, stranger, now());
+    WatchPoint foreign_point;
+    foreign_point.pid = 1;
+    foreign_point.host = watch->local_point().host + 1;
+    refused = watch->watch(1, foreign_point, now());
     cr_assert_eq(refused.error().code, EOPNOTSUPP);
     cr_assert_eq(watch->watched(), 0);
     auto foreign = PeerWatch::open({.local = SocketAddress::parse("203.0.113.9").value()});
@@ -478,7 +478,7 @@ Test(transport_watch, so_many_are_watched_and_no_more) {
     cr_assert(watch->watch(PeerWatch::kMaxWatches, point, now()).ok());
     child.signal(SIGKILL);
     auto dead = deaths(*watch, PeerWatch::kMaxWatches, kEventTimeoutMs);
-    cr_assert_eq(dead.size(), PeerWatch::kMaxWatches, "each is told once");
+    cr_assert_eq(dead.size(), PeerWatch::kMaxWatches, "each is reported once");
     std::sort(dead.begin(), dead.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
     for (std::size_t i = 0; i < dead.size(); ++i) cr_assert_eq(dead[i].id, i < 5 ? i : i + 1);
     cr_assert_eq(watch->watched(), 0);

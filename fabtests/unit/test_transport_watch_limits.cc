@@ -44,7 +44,7 @@ WatchPoint point_of(const Pipe& pipe) {
     return point;
 }
 
-std::vector<PeerWatch::Death> told_dead(PeerWatch& watch, int milliseconds) {
+std::vector<PeerWatch::Death> reported_dead(PeerWatch& watch, int milliseconds) {
     std::array<PeerWatch::Death, 4> dead;
     std::vector<PeerWatch::Death> found;
     eventually(milliseconds, [&] {
@@ -56,7 +56,7 @@ std::vector<PeerWatch::Death> told_dead(PeerWatch& watch, int milliseconds) {
 }
 
 void expect_end_of_process(PeerWatch& watch) {
-    const auto dead = told_dead(watch, kEventTimeoutMs);
+    const auto dead = reported_dead(watch, kEventTimeoutMs);
     cr_assert_eq(dead.size(), 1);
     cr_assert_eq(dead[0].error, ECONNRESET);
     cr_assert(dead[0].reason.ends_with("has ended"), "%s", dead[0].reason.c_str());
@@ -106,12 +106,12 @@ Test(transport_watch_limits, silence_that_ends_is_no_death) {
     cr_assert(watch->watch(kWatched, point, now()).ok());
     cr_assert(connects(*watch));
     watch->look_at_all(now());
-    cr_assert(told_dead(*watch, 1500).empty());
+    cr_assert(reported_dead(*watch, 1500).empty());
     cr_assert_not(watch->any_silent(now()), "it answers");
     silence(far, true);
     watch->look(kWatched, now());
     cr_assert(watch->watch(kWatched + 1, point, now()).ok(), "another watch begins in the silence");
-    cr_assert(told_dead(*watch, 3000).empty());
+    cr_assert(reported_dead(*watch, 3000).empty());
     cr_assert(eventually(kEventTimeoutMs, [&] { return watch->any_silent(now()); }));
     watch->unwatch(kWatched + 1);
     cr_assert(watch->any_silent(now()), "the connected one");
@@ -125,25 +125,25 @@ Test(transport_watch_limits, silence_that_ends_is_no_death) {
     expect_end_of_process(*watch);
 }
 
-// The watched process computes, so the connections of strangers stay in its backlog. A peer with a full
+// The watched process computes, so the foreign connections stay in its backlog. A peer with a full
 // backlog is unreachable, but alive.
-Test(transport_watch_limits, idle_connections_of_strangers_make_nobody_dead) {
+Test(transport_watch_limits, idle_foreign_connections_cause_no_death) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");
     const PeerWatchOptions options{.local = lo_address(), .host_timeout_ms = 1000};
     const Pipe pipe;
     const Child child([&] { return live(options, pipe, [](auto&) {}); });
     const WatchPoint point = point_of(pipe);
-    const auto strangers = idle_connections(point.listener, 100);
+    const auto foreign = idle_connections(point.listener, 100);
     auto watch = must(PeerWatch::open(options));
     cr_assert(watch->watch(kWatched, point, now()).ok());
-    cr_assert(told_dead(*watch, 4000).empty());
+    cr_assert(reported_dead(*watch, 4000).empty());
     cr_assert(watch->next_deadline() != kNever, "there was no room");
     child.signal(SIGKILL);
     expect_end_of_process(*watch);
 }
 
-Test(transport_watch_limits, strangers_give_way_to_watchers) {
+Test(transport_watch_limits, foreign_connections_give_way_to_watchers) {
     enter_network_namespace();
     shell("echo 16 > /proc/sys/net/core/somaxconn");
     const PeerWatchOptions options{.local = lo_address(), .host_timeout_ms = 60'000};
@@ -161,13 +161,13 @@ Test(transport_watch_limits, strangers_give_way_to_watchers) {
     const WatchPoint point = point_of(pipe);
     auto early = must(PeerWatch::open(options)), late = must(PeerWatch::open(options));
     cr_assert(early->watch(kWatched, point, now()).ok(), "it is connected, and has sent nothing yet");
-    const auto strangers = idle_connections(point.listener, 100);
+    const auto foreign = idle_connections(point.listener, 100);
     cr_assert(late->watch(kWatched, point, now()).ok());
     go.put('g');
-    cr_assert(eventually(kEventTimeoutMs, [&] { return !is_connection_open(strangers.front().get()); }));
+    cr_assert(eventually(kEventTimeoutMs, [&] { return !is_connection_open(foreign.front().get()); }));
     for (PeerWatch* const watch : {early.get(), late.get()}) {
         cr_assert(connects(*watch));
-        cr_assert(told_dead(*watch, 1500).empty());
+        cr_assert(reported_dead(*watch, 1500).empty());
         cr_assert_eq(watch->watched(), 1);
     }
     child.signal(SIGKILL);
@@ -191,14 +191,14 @@ Test(transport_watch_limits, a_child_of_fork_does_not_keep_its_parent_alive) {
     auto watch = must(PeerWatch::open(options));
     cr_assert(watch->watch(kWatched, point_of(pipe), now()).ok());
     cr_assert(connects(*watch));
-    cr_assert(told_dead(*watch, 300).empty());
+    cr_assert(reported_dead(*watch, 300).empty());
     const Nanoseconds start = now();
     child.signal(SIGKILL);
     expect_end_of_process(*watch);
     cr_assert(now() - start < Nanoseconds::from_ms(4000), "while the child lives");
 }
 
-// A gateway accepts connections for other hosts; a listener that mistakes watchers for strangers closes
+// A gateway accepts connections for other hosts; a listener that mistakes watchers for foreign hosts closes
 // connections, too.
 Test(transport_watch_limits, connections_that_never_last_are_the_end_behind_gateways) {
     const FileDescriptor gateway(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
@@ -216,7 +216,7 @@ Test(transport_watch_limits, connections_that_never_last_are_the_end_behind_gate
     unsigned accepted = 0;
     cr_assert(eventually(kEventTimeoutMs, [&] {
         accepted += FileDescriptor(::accept(gateway.get(), nullptr, nullptr)).valid();
-        cr_assert_eq(plain->poll(now(), dead), 0, "its listener may take this watcher for a stranger");
+        cr_assert_eq(plain->poll(now(), dead), 0, "its listener may take this watcher for a foreign host");
         return accepted == 5;
     }));
     plain->unwatch(kWatched);

@@ -51,7 +51,7 @@ std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t send
 }
 
 // The member from which this rank received the group's last broadcast.
-std::uint32_t heard_from(levels::Group& group, std::uint32_t rank, const topology::Policy& policy) {
+std::uint32_t received_from(levels::Group& group, std::uint32_t rank, const topology::Policy& policy) {
     if (const auto sender = group.sender_to(rank)) return *sender;
     const levels::Placement& own = *group.member(rank).placement;
     const std::uint32_t in_segment = group.broadcaster_in_segment(own.segment_of(rank));
@@ -77,7 +77,7 @@ Test(tree_of_levels, data_comes_from_the_parent_in_the_tree, .timeout = 300) {
             const topology::Tree tree(map, rank_of(root));
             for (std::uint32_t rank = 0; rank < map.members(); ++rank) {
                 if (rank == root) continue;
-                cr_assert_eq(heard_from(group, rank, drawn.policy), index_of(tree.parent(rank_of(rank))),
+                cr_assert_eq(received_from(group, rank, drawn.policy), index_of(tree.parent(rank_of(rank))),
                              "rank %u, root %u, seed %zu", rank, root, static_cast<std::size_t>(seed));
             }
         }

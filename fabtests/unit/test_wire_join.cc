@@ -118,17 +118,17 @@ Test(wire_join, a_hello_has_the_same_bytes_on_every_processor) {
 
 Test(wire_join, key_requests_and_replies_round_trip) {
     const wire::KeyRequest request{{0x1122334455667788, 3}, Rank{2}, 5, 0x99aabbccddeeff00};
-    const auto asked = encode(request);
-    cr_assert(wire::join_kind(asked) == JoinKind::key_request);
-    cr_assert_eq(asked.size(), wire::kKeyRequestBytes);
-    cr_assert(wire::decode_key_request(asked) == request);
+    const auto request_bytes = encode(request);
+    cr_assert(wire::join_kind(request_bytes) == JoinKind::key_request);
+    cr_assert_eq(request_bytes.size(), wire::kKeyRequestBytes);
+    cr_assert(wire::decode_key_request(request_bytes) == request);
     for (const std::size_t length : {std::size_t{1}, std::size_t{231}, std::size_t{1000}}) {
         const wire::KeyReply reply{request.id, request.rank, request.nonce, string_of(length, 3)};
-        const auto told = encode(reply);
-        const auto back = wire::decode_key_reply(told);
+        const auto reply_bytes = encode(reply);
+        const auto back = wire::decode_key_reply(reply_bytes);
         cr_assert(back && back->id == reply.id && back->to == reply.to && back->nonce == reply.nonce);
         cr_assert(back->credential == reply.credential);
-        cr_assert(!wire::decode_key_request(told) && !wire::decode_key_reply(asked));
+        cr_assert(!wire::decode_key_request(reply_bytes) && !wire::decode_key_reply(request_bytes));
     }
 }
 
@@ -186,13 +186,13 @@ Test(wire_join, what_welcomes_and_collects_round_trip) {
     cr_assert(here->agreement.key == whole.key && here->agreement.selection == whole.selection);
     const auto collect = wire::decode_collect(wire::encode_collect(head));
     cr_assert(collect && *collect == head);
-    wire::GatheredHellos told{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}};
-    const auto gathered = wire::decode_gathered_hellos(encode(told));
-    cr_assert(gathered && gathered->id == told.id && gathered->from == told.from &&
+    wire::GatheredHellos sent{{7, 3}, rank_of(32), {sample_hello(), sample_hello()}};
+    const auto gathered = wire::decode_gathered_hellos(encode(sent));
+    cr_assert(gathered && gathered->id == sent.id && gathered->from == sent.from &&
               gathered->hellos.size() == 2);
-    cr_assert(same(gathered->hellos[1].peer, told.hellos[1].peer));
-    told.hellos[1].rank = rank_of(told.hellos[1].members);
-    cr_assert(!wire::decode_gathered_hellos(encode(told)), "there is no such rank");
+    cr_assert(same(gathered->hellos[1].peer, sent.hellos[1].peer));
+    sent.hellos[1].rank = rank_of(sent.hellos[1].members);
+    cr_assert(!wire::decode_gathered_hellos(encode(sent)), "there is no such rank");
 }
 
 Test(wire_join, answer_round_trip) {
@@ -231,7 +231,7 @@ Test(wire_join, waiting_round_trip) {
 }
 
 // The common part of joins of all versions.
-Test(wire_join, other_versions_are_told_and_answered) {
+Test(wire_join, other_versions_are_detected_and_answered) {
     ByteString old = encode(sample_hello());
     cr_assert(!wire::decode_foreign_hello(old), "its own version is not foreign");
     const auto id = sample_hello().id;
@@ -258,16 +258,17 @@ Test(wire_join, other_versions_are_told_and_answered) {
 Test(wire_join, surveys_round_trip) {
     const wire::SurveyHead head{{5, 6}, 7, Rank{255}};
     const wire::Survey survey{head, {{Rank{3}, 0}, {Rank{1}, UINT32_MAX}}};
-    const auto asked = wire::decode_survey(encode(survey));
-    cr_assert(asked.has_value() && asked->head == head && asked->targets == survey.targets);
+    const auto decoded = wire::decode_survey(encode(survey));
+    cr_assert(decoded.has_value() && decoded->head == head && decoded->targets == survey.targets);
     for (const bool back : {false, true}) {
         const auto echo = wire::decode_echo(encode(wire::Echo{head, 1ULL << 60, back}));
         cr_assert(echo.has_value() && echo->back == back && echo->stamp == 1ULL << 60);
         cr_assert(echo->head == head);
     }
     const wire::Surveyed result{head, {0, 12345, wire::kNotMeasured}};
-    const auto told = wire::decode_surveyed(encode(result));
-    cr_assert(told.has_value() && told->head == head && told->round_trips_ns == result.round_trips_ns);
+    const auto decoded_result = wire::decode_surveyed(encode(result));
+    cr_assert(decoded_result.has_value() && decoded_result->head == head &&
+              decoded_result->round_trips_ns == result.round_trips_ns);
 }
 
 Test(wire_join, other_members_and_ranks_out_of_range_are_refused) {

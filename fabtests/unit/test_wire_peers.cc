@@ -89,20 +89,20 @@ TestSuite(wire_peers, .timeout = 300);
 Test(wire_peers, a_thousand_members_take_few_bytes) {
     const struct {
         Cluster cluster;
-        std::size_t most;
+        std::size_t max;
     } cases[] = {
         {{32, 32, Order::hosts}, 16 << 10},        {{32, 32, Order::round_robin}, 16 << 10},
         {{32, 32, Order::shuffled}, 20 << 10},     {{1024, 1, Order::hosts}, 40 << 10},
         {{32, 32, Order::hosts, true}, 18 << 10},  {{32, 32, Order::shuffled, true}, 22 << 10},
         {{1024, 1, Order::hosts, true}, 65 << 10}, {{1024, 1, Order::shuffled, true}, 65 << 10},
     };
-    for (const auto& [cluster, most] : cases) {
+    for (const auto& [cluster, max] : cases) {
         const auto peers = test::PeerMaker(cluster).make();
         cr_assert_eq(peers.size(), kMany);
         const std::size_t bytes = welcome_bytes(peers);
         cr_log_info("%zu hosts of %zu, order %d, %s: %zu bytes", cluster.hosts, cluster.ranks,
                     static_cast<int>(cluster.order), cluster.strange ? "strange" : "alike", bytes);
-        cr_assert_leq(bytes, most, "%zu hosts of %zu: %zu bytes", cluster.hosts, cluster.ranks, bytes);
+        cr_assert_leq(bytes, max, "%zu hosts of %zu: %zu bytes", cluster.hosts, cluster.ranks, bytes);
     }
 }
 

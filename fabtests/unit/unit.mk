@@ -1,7 +1,7 @@
 # Tests of the pure parts: the wire format, the engine, and whole groups of engines in the simulator. No sockets, no clocks.
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_group %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
-TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_feed %reldir%/test_levels %reldir%/test_group %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+check_PROGRAMS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_reliable %reldir%/test_levels %reldir%/test_group %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
+TESTS += %reldir%/test_wire %reldir%/test_engine %reldir%/test_reliable %reldir%/test_levels %reldir%/test_group %reldir%/test_simulator %reldir%/test_reduce %reldir%/test_sites
 endif
 TESTS += %reldir%/purity.sh
 EXTRA_DIST += %reldir%/purity.sh
@@ -25,10 +25,10 @@ nodist_%canon_reldir%_test_wire_SOURCES = %reldir%/wire/all.cc
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
 
-%canon_reldir%_test_feed_SOURCES = %reldir%/test_feed.cc %reldir%/test_feed_strangers.cc %reldir%/feed_fixture.h
-%canon_reldir%_test_feed_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
-%canon_reldir%_test_feed_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
-%canon_reldir%_test_feed_LDADD = prov/mcastcoll/feed/libmccfeed.la prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
+%canon_reldir%_test_reliable_SOURCES = %reldir%/test_reliable.cc %reldir%/test_reliable_foreign.cc %reldir%/reliable_fixture.h
+%canon_reldir%_test_reliable_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
+%canon_reldir%_test_reliable_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
+%canon_reldir%_test_reliable_LDADD = prov/mcastcoll/reliable/libmccreliable.la prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
 
 test_engine_parts = \
 	%reldir%/engine_fixture.h \

@@ -29,15 +29,15 @@ TestSuite(verbs_failures, .timeout = 120);
 namespace {
 
 struct Faults {
-    std::string name;                    // name of the function that fails
-    int from = 0;                        // it fails from this call on; 0: never
-    std::size_t most_memory = SIZE_MAX;  // bytes that may be locked at once
-    bool refuse = false;                 // the network refuses joins
-    bool ignore = false;                 // the network does not answer joins
-    bool ends = false;                   // the network ends the latest membership, once
-    bool manages = false;                // the network chooses addresses for joins without an address
-    void* latest_join = nullptr;         // context of the latest join
-    void* any_join = nullptr;            // context of the latest join without an address
+    std::string name;                   // name of the function that fails
+    int from = 0;                       // it fails from this call on; 0: never
+    std::size_t max_memory = SIZE_MAX;  // bytes that may be locked at once
+    bool refuse = false;                // the network refuses joins
+    bool ignore = false;                // the network does not answer joins
+    bool ends = false;                  // the network ends the latest membership, once
+    bool manages = false;               // the network chooses addresses for joins without an address
+    void* latest_join = nullptr;        // context of the latest join
+    void* any_join = nullptr;           // context of the latest join without an address
     rdma_cm_event made_up{};
     std::map<std::string, int> calls, alive;
     ibv_qp* latest = nullptr;  // latest queue pair
@@ -130,7 +130,7 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
 }
 ibv_mr* ibv_reg_mr(ibv_pd* domain, void* at, size_t length, int access) {
     if (fails("ibv_reg_mr")) return nullptr;
-    if (length > faults.most_memory) {
+    if (length > faults.max_memory) {
         errno = ENOMEM;
         return nullptr;
     }
@@ -251,7 +251,7 @@ Test(verbs_failures, opening_fails_at_every_step) {
 Test(verbs_failures, little_memory_makes_for_few_receives) {
     const VerbsOptions options = options_of_device(0);
     cr_assert_eq(open_or_fail(options)->receives(), options.receives);
-    faults.most_memory = (options.receives / 4 + options.sends) * 5000;
+    faults.max_memory = (options.receives / 4 + options.sends) * 5000;
     const VerbsOwner hub = open_or_fail(options);
     cr_assert_lt(hub->receives(), options.receives);
     cr_assert_geq(hub->receives(), 64);
@@ -288,7 +288,7 @@ Test(verbs_failures, joining_fails_at_every_step_and_works_afterwards) {
 
         const Membership of_a = join_or_fail(*a, group);
         say(*b, group, "at last");
-        cr_assert_eq(hear(*a, 1).size(), 1);
+        cr_assert_eq(receive(*a, 1).size(), 1);
     }
     nothing_is_left();
 }
@@ -312,21 +312,21 @@ Test(verbs_failures, what_the_network_ends_is_joined_again) {
             cr_assert_geq(faults.calls["rdma_leave_multicast"], 1);
             // A datagram sent before the answer is read is lost.
             cr_assert(eventually([&] {
-                bool heard = false;
+                bool received = false;
                 b->prepare_wait();
                 say(*a, group, "again");
-                b->receive(Nanoseconds{}, [&](Bytes, const SocketAddress&) { heard = true; });
-                return heard;
+                b->receive(Nanoseconds{}, [&](Bytes, const SocketAddress&) { received = true; });
+                return received;
             }));
             cr_assert_eq(faults.alive["membership"], 2);
             say(*b, group, "and back");
-            cr_assert_eq(hear(*a, 1).size(), 1);
+            cr_assert_eq(receive(*a, 1).size(), 1);
         }
     }
     nothing_is_left();
 }
 
-Test(verbs_failures, who_polls_hears_of_the_end_too) {
+Test(verbs_failures, a_polling_caller_detects_the_end_too) {
     {
         const VerbsOwner a = open_or_fail(options_of_device(0));
         const Membership of_a = join_or_fail(*a, group_number(0));
@@ -348,8 +348,8 @@ Test(verbs_failures, a_subnet_manager_may_choose_the_address) {
         cr_assert(of_a.group() == assigned());
         cr_assert_eq(faults.alive["membership"], 1, "the first join is over");
         const Membership of_b = join_or_fail(*b, of_a.group());
-        say(*a, of_a.group(), "whoever chose it");
-        cr_assert_eq(hear(*b, 1).size(), 1);
+        say(*a, of_a.group(), "any sender");
+        cr_assert_eq(receive(*b, 1).size(), 1);
         // RoCE has no manager that chooses addresses.
         faults.manages = false;
         const auto refused = b->join_any();
@@ -367,7 +367,7 @@ Test(verbs_failures, nothing_is_left_after_traffic) {
             const Membership of_b = join_or_fail(*b, group_number(n)),
                              of_a = join_or_fail(*a, group_number(n));
             for (unsigned i = 0; i < 20; ++i) say(*a, group_number(n), bytes_of(500, i));
-            cr_assert_geq(hear(*b, 20).size(), 20);
+            cr_assert_geq(receive(*b, 20).size(), 20);
         }
     }
     nothing_is_left();
@@ -384,11 +384,11 @@ void spoil(ibv_qp* pair) {
 bool gets_through(VerbsTransport& from, VerbsTransport& to, const SocketAddress& group) {
     const std::string text = "through";
     const Datagram datagram{std::as_bytes(std::span(text)), {}};
-    bool heard = false;
+    bool received = false;
     return eventually([&] {
         from.send(std::span(&datagram, 1), {group, false});
-        to.receive(Nanoseconds{}, [&](Bytes, const SocketAddress&) { heard = true; });
-        return heard;
+        to.receive(Nanoseconds{}, [&](Bytes, const SocketAddress&) { received = true; });
+        return received;
     });
 }
 

@@ -21,7 +21,7 @@ struct Hubs {
 
 }  // namespace
 
-Test(verbs_groups, what_is_left_is_not_heard_and_what_is_joined_again_is) {
+Test(verbs_groups, groups_are_received_only_while_joined) {
     Hubs hubs;
     const SocketAddress changing = group_number(1), staying = group_number(2);
     const Membership marks = join_or_fail(*hubs.b, staying);
@@ -29,12 +29,12 @@ Test(verbs_groups, what_is_left_is_not_heard_and_what_is_joined_again_is) {
     for (int round = 0; round < 3; ++round) {
         std::optional<Membership> membership = join_or_fail(*hubs.b, changing);
         say(*hubs.a, changing, "joined");
-        cr_assert_eq(hear(*hubs.b, 1).size(), 1, "round %d", round);
+        cr_assert_eq(receive(*hubs.b, 1).size(), 1, "round %d", round);
         membership.reset();
         cr_assert_not(hubs.b->has_joined(changing));
         say(*hubs.a, changing, "left");
         say(*hubs.a, staying, "mark");
-        cr_assert(hear_until(*hubs.b, "mark").empty(), "round %d", round);
+        cr_assert(receive_until(*hubs.b, "mark").empty(), "round %d", round);
     }
 }
 
@@ -47,7 +47,7 @@ Test(verbs_groups, shares_are_counted) {
     one.reset();
     cr_assert(hubs.b->has_joined(group));
     say(*hubs.a, group, "still there");
-    cr_assert_eq(hear(*hubs.b, 1).size(), 1);
+    cr_assert_eq(receive(*hubs.b, 1).size(), 1);
 }
 
 // Up to the device's limit, which may be lower.
@@ -69,9 +69,9 @@ Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
     const auto last = static_cast<std::uint32_t>(memberships.size() - 1);
     for (const std::uint32_t n : {0u, last / 2, last}) {
         say(*hubs.a, group_number(n), "to " + std::to_string(n));
-        const auto heard = hear(*hubs.b, 1);
-        cr_assert_eq(heard.size(), 1, "group %u", n);
-        cr_assert(heard[0].text == "to " + std::to_string(n));
+        const auto received = receive(*hubs.b, 1);
+        cr_assert_eq(received.size(), 1, "group %u", n);
+        cr_assert(received[0].text == "to " + std::to_string(n));
     }
     // Leaving a group makes room for another.
     memberships.pop_back();
@@ -79,9 +79,9 @@ Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
     memberships.push_back(join_or_fail(*hubs.b, group_number(kGroups + 1)));
 }
 
-Test(verbs_groups, no_more_than_asked_for) {
+Test(verbs_groups, no_more_than_requested) {
     VerbsOptions options = options_of_device(0);
-    options.most_memberships = 2;
+    options.max_memberships = 2;
     const VerbsOwner hub = open_or_fail(options);
     std::vector<Membership> memberships;
     memberships.push_back(join_or_fail(*hub, group_number(0)));
@@ -115,11 +115,11 @@ Test(verbs_groups, sends_to_what_is_not_joined) {
     if (!hubs.a->sends_anywhere()) cr_skip_test("InfiniBand does not");
     const Membership elsewhere = join_or_fail(*hubs.a, group_number(2)), of_b = join_or_fail(*hubs.b, group);
     say(*hubs.a, group, "from outside");
-    cr_assert_eq(hear(*hubs.b, 1).size(), 1);
+    cr_assert_eq(receive(*hubs.b, 1).size(), 1);
     // More address handles than the transport keeps.
-    for (std::uint32_t n = 10; n < 400; ++n) say(*hubs.a, group_number(n), "to nobody");
+    for (std::uint32_t n = 10; n < 400; ++n) say(*hubs.a, group_number(n), "to no member");
     say(*hubs.a, group, "again");
-    cr_assert_eq(hear(*hubs.b, 1).size(), 1);
+    cr_assert_eq(receive(*hubs.b, 1).size(), 1);
 }
 
 Test(verbs_groups, beside_udp) {
@@ -148,12 +148,12 @@ Test(verbs_groups, beside_udp) {
         const std::string text = group.to_string();
         const Datagram datagram{std::as_bytes(std::span(text)), {}};
         cr_assert_eq(paths[0]->send(std::span(&datagram, 1), {group, false}).accepted, 1);
-        std::string heard;
+        std::string received;
         cr_assert(eventually([&] {
             paths[1]->receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress&) {
-                heard.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+                received.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             });
-            return heard == text;
+            return received == text;
         }));
     }
     memberships.clear();

@@ -59,30 +59,31 @@ void say(VerbsTransport& hub, const SocketAddress& group, const std::string& tex
     cr_assert(eventually([&] { return hub.send(std::span(&datagram, 1), {group, false}).accepted == 1; }));
 }
 
-std::vector<Heard> hear(VerbsTransport& hub, std::size_t count) {
-    std::vector<Heard> heard;
+std::vector<Received> receive(VerbsTransport& hub, std::size_t count) {
+    std::vector<Received> received;
     eventually([&] {
         hub.receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
-            heard.push_back({std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), source});
+            received.push_back(
+                {std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), source});
         });
-        return heard.size() >= count;
+        return received.size() >= count;
     });
-    return heard;
+    return received;
 }
 
-std::vector<Heard> hear_until(VerbsTransport& hub, const std::string& mark) {
-    std::vector<Heard> heard;
+std::vector<Received> receive_until(VerbsTransport& hub, const std::string& mark) {
+    std::vector<Received> received;
     bool marked = false;
     eventually([&] {
         hub.receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
             std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
             marked = marked || text == mark;
-            if (!marked) heard.push_back({std::move(text), source});
+            if (!marked) received.push_back({std::move(text), source});
         });
         return marked;
     });
     cr_assert(marked, "\"%s\" does not come", mark.c_str());
-    return heard;
+    return received;
 }
 
 bool eventually(const std::function<bool()>& ready) {

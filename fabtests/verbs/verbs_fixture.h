@@ -23,14 +23,14 @@ SocketAddress group_number(std::uint32_t n);
 std::string bytes_of(std::size_t size, unsigned seed);
 void say(VerbsTransport& hub, const SocketAddress& group, const std::string& text);
 
-struct Heard {
+struct Received {
     std::string text;
     SocketAddress source;
 };
 // Datagrams received until there are `count`, or ten seconds have passed.
-std::vector<Heard> hear(VerbsTransport& hub, std::size_t count);
+std::vector<Received> receive(VerbsTransport& hub, std::size_t count);
 // Datagrams received before the first datagram equal to `mark`; fails the test if none is.
-std::vector<Heard> hear_until(VerbsTransport& hub, const std::string& mark);
+std::vector<Received> receive_until(VerbsTransport& hub, const std::string& mark);
 // Calls `ready` until it is true, for at most ten seconds.
 bool eventually(const std::function<bool()>& ready);
 

@@ -186,13 +186,13 @@ static uint64_t digest_stack(const char* host) {
 void mcc_addresses_read(MccAddresses* own, const char* host, const char* only, const char* include,
                         const char* exclude) {
     struct ifaddrs* all = NULL;
-    size_t most = 0, count = 0;
+    size_t max = 0, count = 0;
     memset(own, 0, sizeof(*own));
     snprintf(own->host, sizeof(own->host), "%s", host);
     own->stack = digest_stack(host);
     if (0 != getifaddrs(&all)) return;
-    for (const struct ifaddrs* entry = all; NULL != entry; entry = entry->ifa_next) ++most;
-    MccFound* found = calloc(most + 1, sizeof(*found));
+    for (const struct ifaddrs* entry = all; NULL != entry; entry = entry->ifa_next) ++max;
+    MccFound* found = calloc(max + 1, sizeof(*found));
     for (const struct ifaddrs* entry = all; NULL != found && NULL != entry; entry = entry->ifa_next)
         count += describe(entry, &found[count]);
     freeifaddrs(all);

@@ -99,16 +99,16 @@ static int collect(MccPreparedCall* p, const MccLayout* in, const MccLayout* out
 // False: too much padding, or invalid arguments, which MPI reports. The same on every member.
 static bool measure_blocks(const MccPreparedCall* p, const MccArguments* args, size_t* largest) {
     const int64_t width = (int64_t)mcc_width(args->out.type), members = (int64_t)p->members;
-    int64_t most = 0, sum = 0;
+    int64_t max = 0, sum = 0;
     if (NULL == args->counts.at || NULL == args->places.at) return false;
     for (size_t i = 0; 0 != width && i < p->members; ++i) {
         const int64_t count = mcc_item(args->counts, i);
         if (count < 0 || count > INT64_MAX / 4 / width / members) return false;
-        most = count > most ? count : most;
+        max = count > max ? count : max;
         sum += count;
     }
-    *largest = (size_t)(most * width);
-    return (most * members - sum) * width <= most * members * width / kPaddingOneIn;
+    *largest = (size_t)(max * width);
+    return (max * members - sum) * width <= max * members * width / kPaddingOneIn;
 }
 
 // Returns whether the blocks have the same size and follow each other.

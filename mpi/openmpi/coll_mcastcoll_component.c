@@ -59,13 +59,13 @@ static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* co
 
 // The component still serves smaller communicators. The user sees this only for the whole job, as in
 // mcc_report_off().
-static void report_too_large(ompi_communicator_t* comm, size_t most, double took_s) {
+static void report_too_large(ompi_communicator_t* comm, size_t max, double took_s) {
     const bool all = MPI_COMM_WORLD == comm;
     if (0 != ompi_comm_rank(comm)) return;
     opal_output_verbose(all ? 0 : 1, all ? 0 : mcc_component.output,
                         "coll/mcastcoll leaves %s to Open MPI's own collectives: it has %d ranks, but a "
                         "group has at most %zu",
-                        comm->c_name, ompi_comm_size(comm), most);
+                        comm->c_name, ompi_comm_size(comm), max);
     if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
 }
 
@@ -91,9 +91,9 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
         return NULL;
     }
     // mcastcoll is opened later, but its limit is known.
-    const size_t most = mcc_fabric_is_eager() ? c->fabric.max_members : FI_MCASTCOLL_MAX_MEMBERS;
-    if ((size_t)ompi_comm_size(comm) > most) {
-        report_too_large(comm, most, mcc_now_s() - begun_s);
+    const size_t max = mcc_fabric_is_eager() ? c->fabric.max_members : FI_MCASTCOLL_MAX_MEMBERS;
+    if ((size_t)ompi_comm_size(comm) > max) {
+        report_too_large(comm, max, mcc_now_s() - begun_s);
         return NULL;
     }
     mcc_watch_windows();

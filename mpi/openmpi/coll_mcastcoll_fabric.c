@@ -39,8 +39,8 @@ void mcc_fabric_open(void) {
     c->opened = mcc_descriptors_left(mcc_descriptors_to_open((int)ompi_process_info.num_procs), c->reason) &&
                 mcc_load(c->reason) && open_fabric(c->provider, ompi_process_info.num_procs, c->reason);
     if (!c->opened) return;
-    const size_t most = c->fabric.info->ep_attr->max_msg_size;
-    c->longest = c->segment < most ? c->segment : most;
+    const size_t max = c->fabric.info->ep_attr->max_msg_size;
+    c->longest = c->segment < max ? c->segment : max;
 }
 
 // Compares addresses before any access: some providers report completions of internal operations.

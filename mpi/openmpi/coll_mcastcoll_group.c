@@ -148,8 +148,8 @@ static bool is_of_network(int error) {
 }
 
 static void put_off(MccModule* m) {
-    enum { kAtLeast = 100, kTimes = 10 };
-    m->wanted = (m->wanted > kAtLeast ? m->wanted : kAtLeast) * kTimes;
+    enum { kMinWanted = 100, kTimes = 10 };
+    m->wanted = (m->wanted > kMinWanted ? m->wanted : kMinWanted) * kTimes;
     m->seen = 0;
     m->state = kMccFresh;
 }

@@ -19,7 +19,7 @@ typedef struct {
     MccHead head;
     // Lowest rank unable to take part; lowest digest and lowest complement of a digest, each with a rank;
     // lowest rank that refuses to join at present.
-    uint64_t least[4];
+    uint64_t min[4];
     char reason[kMccReasonBytes];  // of the first rank unable to take part
 } Status;
 
@@ -51,20 +51,20 @@ typedef struct {
 } HandshakeState;
 
 static void take_worst(Status* status, const Status* other) {
-    if (other->least[0] < status->least[0]) memcpy(status->reason, other->reason, sizeof(status->reason));
-    for (size_t i = 0; i < sizeof(status->least) / sizeof(status->least[0]); ++i)
-        if (other->least[i] < status->least[i]) status->least[i] = other->least[i];
+    if (other->min[0] < status->min[0]) memcpy(status->reason, other->reason, sizeof(status->reason));
+    for (size_t i = 0; i < sizeof(status->min) / sizeof(status->min[0]); ++i)
+        if (other->min[i] < status->min[i]) status->min[i] = other->min[i];
 }
 
 // Sets a reason, the same on every member, or none.
 static void decide(const Status* outcome, int size, char* reason) {
     const MccComponent* c = &mcc_component;
-    const uint64_t* least = outcome->least;
-    if (least[0] < (uint64_t)size) {
-        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)least[0], outcome->reason);
-    } else if (0 != ((least[1] ^ ~least[2]) & ~(uint64_t)UINT32_MAX)) {
+    const uint64_t* min = outcome->min;
+    if (min[0] < (uint64_t)size) {
+        snprintf(reason, kMccReasonBytes, "rank %d: %.200s", (int)min[0], outcome->reason);
+    } else if (0 != ((min[1] ^ ~min[2]) & ~(uint64_t)UINT32_MAX)) {
         snprintf(reason, kMccReasonBytes, "the providers of ranks %d and %d have different capabilities",
-                 (int)(least[1] & UINT32_MAX), (int)(least[2] & UINT32_MAX));
+                 (int)(min[1] & UINT32_MAX), (int)(min[2] & UINT32_MAX));
     } else if ((size_t)size > c->fabric.max_members ||
                (size_t)size > (INT32_MAX - sizeof(MccHead)) / c->fabric.address_bytes) {
         snprintf(reason, kMccReasonBytes, "%d members, but the provider supports at most %zu", size,
@@ -126,8 +126,7 @@ static int exchange_statuses(HandshakeState* t, MccHandshake* handshake, char* r
         if (0 != mcc_tree_receive_parent(&t->tree, &t->outcome, sizeof(t->outcome))) return t->tree.end.error;
     }
     decide(&t->outcome.worst, t->tree.size, reason);
-    if (t->outcome.worst.least[3] < (uint64_t)t->tree.size)
-        handshake->unwilling = (int)t->outcome.worst.least[3];
+    if (t->outcome.worst.min[3] < (uint64_t)t->tree.size) handshake->unwilling = (int)t->outcome.worst.min[3];
     const bool forms = '\0' == reason[0] && handshake->unwilling < 0;
     if (forms && 0 != t->tree.rank) handshake->has_secret = unwrap_secret(t, &handshake->secret);
     for (int i = 0; i < t->tree.children; ++i) {
@@ -219,10 +218,10 @@ int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* han
     const bool ready = NULL != handshake->addresses && (0 != t->tree.rank || handshake->has_secret);
     snprintf(t->status.reason, sizeof(t->status.reason), "%.200s",
              c->opened ? "no memory for the members' addresses, or no random numbers" : c->reason);
-    t->status.least[0] = ready ? size : rank;
-    t->status.least[1] = (capabilities & ~kRank) | rank;
-    t->status.least[2] = (~capabilities & ~kRank) | rank;
-    t->status.least[3] = wants ? size : rank;
+    t->status.min[0] = ready ? size : rank;
+    t->status.min[1] = (capabilities & ~kRank) | rank;
+    t->status.min[2] = (~capabilities & ~kRank) | rank;
+    t->status.min[3] = wants ? size : rank;
     int error = 0 != t->tree.end.error ? t->tree.end.error : exchange_statuses(t, handshake, reason);
     if (0 != error) reason[0] = '\0';
     if (0 == error && '\0' == reason[0] && handshake->unwilling < 0) {

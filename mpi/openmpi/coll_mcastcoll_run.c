@@ -22,13 +22,13 @@ static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi
 // which also says why the members stay in step.
 
 // 0, or a positive FI_E code.
-static int agree_on_maximum(MccGroup* g, const uint64_t* mine, uint64_t* most, size_t count) {
+static int agree_on_maximum(MccGroup* g, const uint64_t* mine, uint64_t* max, size_t count) {
     const struct fi_mcastcoll_request request = {.size = sizeof(request),
                                                  .collective = FI_ALLREDUCE,
                                                  .datatype = FI_UINT64,
                                                  .op = FI_MAX,
                                                  .input = mine,
-                                                 .buffer = most,
+                                                 .buffer = max,
                                                  .count = count};
     return mcc_run(g, &request);
 }
@@ -47,19 +47,19 @@ static int agree(MccGroup* g, MccTrial* t) {
 // ends the job after a death.
 static int compare_error_handlers(const MccCall* call, MccTrial* t) {
     const uint64_t mine = &ompi_mpi_errors_are_fatal.eh != call->comm->error_handler;
-    uint64_t most = 0;
-    const int error = agree_on_maximum(call->module->group, &mine, &most, 1);
-    if (0 == error && 0 != most) mcc_trial_close(t);
+    uint64_t max = 0;
+    const int error = agree_on_maximum(call->module->group, &mine, &max, 1);
+    if (0 == error && 0 != max) mcc_trial_close(t);
     return error;
 }
 
 static void report_trial(const MccCall* call, const MccTrial* t, size_t bytes) {
     const MccGroup* g = call->module->group;
-    const size_t least = (size_t)1 << mcc_trial_class(bytes);
+    const size_t min = (size_t)1 << mcc_trial_class(bytes);
     if (0 != g->join.rank) return;
     MCC_VERBOSE(1,
                 "coll/mcastcoll: %s of %zu to %zu bytes on %s: %.0f us here, %.0f us by Open MPI's own: %s",
-                mcc_collective_names[call->collective], least, least + (least - 1), g->name,
+                mcc_collective_names[call->collective], min, min + (min - 1), g->name,
                 (double)mcc_trial_median(t, kMccSideGroup) * 1e-3,
                 (double)mcc_trial_median(t, kMccSidePrevious) * 1e-3,
                 t->contradicted              ? "a second trial will decide"

@@ -26,7 +26,7 @@ static Osc windows;
 static int select_best(struct ompi_win_t* win, void** base, size_t size, int unit, ompi_communicator_t* comm,
                        struct opal_info_t* info, int flavor, Osc** best) {
     mca_base_component_list_item_t* item;
-    int most = -1, refusal = -1;
+    int max = -1, refusal = -1;
     *best = NULL;
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
         Osc* one = (Osc*)(uintptr_t)item->cli_component;
@@ -34,11 +34,11 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
         if (one == &windows || 0 == strcmp(one->osc_version.mca_component_name, "monitoring")) continue;
         const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
         if (OMPI_ERR_RMA_SHARED == priority) refusal = priority;  // returned by Open MPI 4.1
-        if (priority <= most) continue;
-        most = priority;
+        if (priority <= max) continue;
+        max = priority;
         *best = one;
     }
-    return NULL != *best ? most : refusal;
+    return NULL != *best ? max : refusal;
 }
 
 // Open MPI chooses the first component among those with the highest priority; this component is the first of

@@ -70,8 +70,8 @@ ptrdiff_t mcc_extent(MPI_Datatype type) {
     return (ptrdiff_t)extent;
 }
 
-// MPI has no function that tells whether a buffer is on a device, but MPI_Pack of a GPU-aware MPI recognises
-// such buffers.
+// MPI has no function that reports whether a buffer is on a device, but MPI_Pack of a GPU-aware MPI
+// recognises such buffers.
 bool mcc_is_device(const void* base) {
     (void)base;
     return pmpi.stages;

@@ -89,13 +89,13 @@ const std::string& Arguments::program() const {
     return app_->get_name();
 }
 
-Arguments::Option& Arguments::Option::whole_range(long least, long most) {
-    option_->check(CLI::Range(least, most));
+Arguments::Option& Arguments::Option::whole_range(long min, long max) {
+    option_->check(CLI::Range(min, max));
     return *this;
 }
 
-Arguments::Option& Arguments::Option::real_range(double least, double most) {
-    option_->check(CLI::Range(least, most));
+Arguments::Option& Arguments::Option::real_range(double min, double max) {
+    option_->check(CLI::Range(min, max));
     return *this;
 }
 

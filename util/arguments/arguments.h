@@ -29,11 +29,11 @@ class Arguments {
         explicit Option(CLI::Option* option) : option_(option) {}
         // Inclusive bounds.
         template <typename Number>
-        Option& range(Number least, Number most) {
+        Option& range(Number min, Number max) {
             if constexpr (std::is_floating_point_v<Number>)
-                return real_range(least, most);
+                return real_range(min, max);
             else
-                return whole_range(static_cast<long>(least), static_cast<long>(most));
+                return whole_range(static_cast<long>(min), static_cast<long>(max));
         }
         Option& one_of(std::vector<std::string> words);
         Option& check(Check what_is_wrong, std::string shown_as);
@@ -42,8 +42,8 @@ class Arguments {
         Option& required();
 
       private:
-        Option& whole_range(long least, long most);
-        Option& real_range(double least, double most);
+        Option& whole_range(long min, long max);
+        Option& real_range(double min, double max);
         CLI::Option* option_;
     };
 

@@ -35,11 +35,11 @@ static void die(const char* what) {
     exit(1);
 }
 
-static int number(const char* text, const char* what, int least, int most) {
+static int number(const char* text, const char* what, int min, int max) {
     char* end;
     long value = strtol(text, &end, 10);
-    if (end != text && *end == '\0' && value >= least && value <= most) return (int)value;
-    fprintf(stderr, "flows: %s '%s' must be a number from %d to %d\n", what, text, least, most);
+    if (end != text && *end == '\0' && value >= min && value <= max) return (int)value;
+    fprintf(stderr, "flows: %s '%s' must be a number from %d to %d\n", what, text, min, max);
     exit(2);
 }
 
@@ -100,15 +100,15 @@ static void source(const char* host, int port, int streams, int on, int off) {
     for (int i = 0; i < streams; i++) polled[i] = (struct pollfd){.fd = connected(host, port)};
     int64_t start = now_ms();
     for (;;) {
-        bool anybody = false;
+        bool any_sends = false;
         for (int i = 0; i < streams; i++) {
             int64_t at = (now_ms() - start + (int64_t)(on + off) * i / streams) % (on + off);
             polled[i].events = at < on ? POLLOUT : 0;
-            anybody |= at < on;
+            any_sends |= at < on;
         }
         // Polls for at most a tick, since the time for a stream to stop is no event.
         if (poll(polled, (nfds_t)streams, kTick_ms) < 0 && errno != EINTR) die("poll");
-        for (int i = 0; i < streams && anybody; i++) {
+        for (int i = 0; i < streams && any_sends; i++) {
             if (polled[i].revents & (POLLERR | POLLHUP)) exit(0);
             if (polled[i].revents & POLLOUT && send(polled[i].fd, block, sizeof block, MSG_NOSIGNAL) < 0 &&
                 errno != EAGAIN)

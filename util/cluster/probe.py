@@ -4,7 +4,7 @@
 probe.py recv SECONDS        count the distinct datagrams of both groups; prints: HOST IPV4-COUNT IPV6-COUNT
 probe.py send COUNT [SIZE]   send COUNT datagrams to the IPv4 group and as many to the IPv6 group
 probe.py sink                take one TCP connection, print its rate
-probe.py flood HOST MIB      feed it
+probe.py flood HOST MIB      send to it
 probe.py datagrams HOST COUNT SIZE   send so many to one host
 """
 import select

@@ -76,11 +76,11 @@ static void die(const char* what) {
     exit(1);
 }
 
-static double number(const char* text, const char* what, double least, double most) {
+static double number(const char* text, const char* what, double min, double max) {
     char* end;
     double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most)) {
-        fprintf(stderr, "wan: %s '%s' must be a number from %g to %g\n", what, text, least, most);
+    if (end == text || *end || !(value >= min && value <= max)) {
+        fprintf(stderr, "wan: %s '%s' must be a number from %g to %g\n", what, text, min, max);
         exit(2);
     }
     return value;
@@ -101,11 +101,11 @@ static int open_tun(const char* netns, const char* name) {
 }
 
 static struct counters* map_counters(const char* path) {
-    static struct counters nobody_reads[2];
-    if (path == NULL) return nobody_reads;
+    static struct counters unread[2];
+    if (path == NULL) return unread;
     int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (fd < 0 || ftruncate(fd, sizeof nobody_reads)) die(path);
-    void* at = mmap(NULL, sizeof nobody_reads, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd < 0 || ftruncate(fd, sizeof unread)) die(path);
+    void* at = mmap(NULL, sizeof unread, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (at == MAP_FAILED) die(path);
     close(fd);
     return at;

@@ -72,7 +72,7 @@ class Channel {
     Fid<fid_cq> cq_;
     Fid<fid_ep> ep_;
     Fid<fid_av_set> set_;
-    std::deque<fi_context2> joins_;  // one context per join, to tell the events of two joins apart
+    std::deque<fi_context2> joins_;  // one context per join, to distinguish the events of two joins
     Fid<fid_mc> group_;
     fi_addr_t root_ = FI_ADDR_UNSPEC;
     std::uint32_t attempts_ = 0;

@@ -12,7 +12,7 @@ constexpr std::chrono::seconds kTimeout{10};
 
 constexpr std::size_t kHeaderBytes = 16;
 constexpr std::size_t kHeadBytes = 1 + 8 + 8;  // of a record; its bytes follow
-constexpr std::size_t kLeast = 4096;           // with less room the chunk counts as full
+constexpr std::size_t kMin = 4096;             // with less room the chunk counts as full
 
 std::byte* at(std::string& bytes, std::size_t offset) {
     return reinterpret_cast<std::byte*>(bytes.data()) + offset;
@@ -43,7 +43,7 @@ Packer::Packer(Chunk chunk, std::uint64_t number) : chunk_(std::move(chunk)) {
 
 std::size_t Packer::room() const {
     const std::size_t used = chunk_->size() + 3 * kHeadBytes;
-    return used + kLeast > kChunkBytes ? 0 : kChunkBytes - used;
+    return used + kMin > kChunkBytes ? 0 : kChunkBytes - used;
 }
 
 void Packer::head(Act act, std::uint64_t number, std::uint64_t second) {
@@ -101,7 +101,7 @@ Chunk Pool::take() {
         std::unique_lock lock(mutex_);
         // A disk may stand still for long, but this thread must keep receiving: the peers would treat the
         // host as failed. So after kTimeout one more buffer is used.
-        one_is_back_.wait_for(lock, kTimeout, [this] { return used_ < most_; });
+        one_is_back_.wait_for(lock, kTimeout, [this] { return used_ < max_; });
         ++used_;
         if (!free_.empty()) {
             buffer = std::move(free_.front());
@@ -122,7 +122,7 @@ Chunk Pool::take() {
 
 void Pool::open_up() {
     const std::lock_guard lock(mutex_);
-    most_ = SIZE_MAX;
+    max_ = SIZE_MAX;
     one_is_back_.notify_all();
 }
 

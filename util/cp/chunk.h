@@ -66,10 +66,10 @@ class Unpacker {
     std::string_view rest_;
 };
 
-// Reusable buffers: take() waits while `most` of them are in use.
+// Reusable buffers: take() waits while `max` of them are in use.
 class Pool : public std::enable_shared_from_this<Pool> {
   public:
-    explicit Pool(std::size_t most) : most_(most) {}
+    explicit Pool(std::size_t max) : max_(max) {}
     // Waits for a buffer, at most ten seconds; then allocates one more.
     Chunk take();
     // Ends all waits.
@@ -79,7 +79,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::mutex mutex_;
     std::condition_variable one_is_back_;
     std::deque<std::unique_ptr<std::string>> free_;
-    std::size_t most_, used_ = 0;
+    std::size_t max_, used_ = 0;
 };
 
 // Passes chunks from one thread to another.

@@ -24,7 +24,7 @@ std::uint32_t mode_of(const Entry& entry) {
     return is_root() || entry.user == ::geteuid() ? entry.mode : entry.mode & 01777;
 }
 
-bool lends_rights(std::uint32_t mode) {
+bool grants_rights(std::uint32_t mode) {
     return (mode & (S_ISUID | S_ISGID)) != 0;
 }
 
@@ -35,7 +35,7 @@ bool is_complete(const struct stat& found, const Entry& entry) {
     const bool is_roots = found.st_uid == 0 || found.st_uid == entry.user;
     if (!same || (is_root() && !(is_roots && found.st_nlink == 1))) return false;
     const bool owners = !is_root() || (found.st_uid == entry.user && found.st_gid == entry.group);
-    return !lends_rights(mode_of(entry)) || (owners && (found.st_mode & 07777) == mode_of(entry));
+    return !grants_rights(mode_of(entry)) || (owners && (found.st_mode & 07777) == mode_of(entry));
 }
 
 // A partial file of an earlier run of this user; no other user can have such a file open for writing.

@@ -47,10 +47,10 @@ constexpr std::string_view kLogLine = "libfabric:";
 
 // The lines of a file, each with its line break.
 std::vector<std::string> lines_of(const FileDescriptor& file) {
-    constexpr std::size_t kMost = std::size_t{1} << 20;
+    constexpr std::size_t kMax = std::size_t{1} << 20;
     std::vector<std::string> lines;
     if (!file.valid()) return lines;
-    std::string text(kMost, '\0');
+    std::string text(kMax, '\0');
     const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
     text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     for (std::size_t at = 0, end = 0; at < text.size(); at = end) {
@@ -139,11 +139,11 @@ GroupProcess::~GroupProcess() {
         }
         ::poll(nullptr, 0, 10);
     }
-    pass_on_log();
+    print_log();
 }
 
 // Copies output other than libfabric's log to standard error, such as a sanitizer's report.
-void GroupProcess::pass_on_log() const {
+void GroupProcess::print_log() const {
     for (const std::string& line : lines_of(log_))
         if (!line.starts_with(kLogLine)) (void)!::write(STDERR_FILENO, line.data(), line.size());
 }

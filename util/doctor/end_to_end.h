@@ -31,7 +31,7 @@ class GroupProcess {
   private:
     GroupProcess(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log);
     std::string last_warning() const;
-    void pass_on_log() const;
+    void print_log() const;
 
     pid_t process_;  // 0: none
     FileDescriptor to_, from_;

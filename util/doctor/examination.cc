@@ -133,7 +133,7 @@ class Examination {
         for (const unsigned turn : senders_) {
             if (turn == host_set_.rank() && started)
                 own_.sent = started->send(
-                    plan_turn(bytes_, window_, facts_.top_mbit, static_cast<unsigned>(senders_.size())),
+                    loads_of_turn(bytes_, window_, facts_.top_mbit, static_cast<unsigned>(senders_.size())),
                     alone);
             if (auto exchanged = host_set_.exchange("", kTurn_s); !exchanged) return exchanged.error();
         }
@@ -141,7 +141,8 @@ class Examination {
         const auto waited = wanted_.listen_s + kTurn_s;
         if (auto exchanged = host_set_.exchange("", waited); !exchanged) return exchanged.error();
         if (started)
-            for (Stream& stream : started->send(plan_again(), alone)) own_.sent.push_back(std::move(stream));
+            for (Stream& stream : started->send(repeated_loads(), alone))
+                own_.sent.push_back(std::move(stream));
         if (auto exchanged = exchange_facts(); !exchanged)
             return exchanged.error();  // for the numbers of datagrams sent
         if (started) {

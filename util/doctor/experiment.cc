@@ -32,13 +32,13 @@ void sleep_until(std::int64_t time_ns) {
 
 }  // namespace
 
-std::vector<Plan> plan_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
-                            unsigned hosts) {
+std::vector<PhaseLoad> loads_of_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
+                                     unsigned hosts) {
     const auto at_rate = [&](Phase phase, std::uint64_t mbit) {
         mbit = std::max<std::uint64_t>(mbit, 1);
         const std::uint64_t time = hosts > kManyHosts ? kFast_ns * kManyHosts / hosts : kFast_ns;
         const std::uint64_t count = mbit * time / 1000 / 8 / std::max<std::size_t>(datagram_bytes, 1);
-        return Plan{phase, std::clamp<std::uint64_t>(count, 10, Tally::kMost), datagram_bytes, mbit};
+        return PhaseLoad{phase, std::clamp<std::uint64_t>(count, 10, Tally::kMax), datagram_bytes, mbit};
     };
     const std::uint64_t burst = std::clamp<std::uint64_t>(window, 1, kMaxBurst);
     return {{Phase::small, kGentle, kSmall},     {Phase::full, kGentle, datagram_bytes},
@@ -46,7 +46,7 @@ std::vector<Plan> plan_turn(std::size_t datagram_bytes, std::uint64_t window, st
             at_rate(Phase::fast, top_mbit),      {Phase::burst, burst * kBursts, datagram_bytes, 0, burst}};
 }
 
-std::vector<Plan> plan_again() {
+std::vector<PhaseLoad> repeated_loads() {
     return {{Phase::again, kGentle, kSmall}};
 }
 
@@ -92,35 +92,35 @@ void Experiment::take(Bytes bytes) {
     tallies_[{from, static_cast<Phase>(phase)}].take(wire::get<std::uint32_t>(bytes.data() + 13));
 }
 
-std::vector<Stream> Experiment::send(const std::vector<Plan>& plans, bool loop) {
+std::vector<Stream> Experiment::send(const std::vector<PhaseLoad>& loads, bool loop) {
     std::vector<Stream> streams;
-    for (const Plan& plan : plans) streams.push_back(send(plan, loop));
+    for (const PhaseLoad& load : loads) streams.push_back(send(load, loop));
     return streams;
 }
 
-Stream Experiment::send(const Plan& plan, bool loop) {
+Stream Experiment::send(const PhaseLoad& load, bool loop) {
     constexpr std::size_t kBatch = MulticastTransport::kBatch;
-    Stream stream{plan.phase, 0, plan.bytes, 0, ""};
+    Stream stream{load.phase, 0, load.bytes, 0, ""};
     std::vector<std::array<std::byte, kHeader>> headers(kBatch);
-    const std::vector<std::byte> payload(std::max(plan.bytes, kHeader) - kHeader);
+    const std::vector<std::byte> payload(std::max(load.bytes, kHeader) - kHeader);
     std::vector<Datagram> datagrams(kBatch);
     const std::int64_t begun = monotonic_now().value;
     std::int64_t due = begun;
     // Pauses between batches, to keep the rate; datagrams at the low rate are sent one by one.
-    const std::uint64_t at_once = plan.mbit != 0 ? kBatch : plan.at_once;
-    const std::int64_t pause_ns = plan.mbit != 0
-                                      ? static_cast<std::int64_t>(at_once * plan.bytes * 8 * 1000 / plan.mbit)
-                                  : plan.at_once == 1 ? kGentlePause_ns
+    const std::uint64_t at_once = load.mbit != 0 ? kBatch : load.at_once;
+    const std::int64_t pause_ns = load.mbit != 0
+                                      ? static_cast<std::int64_t>(at_once * load.bytes * 8 * 1000 / load.mbit)
+                                  : load.at_once == 1 ? kGentlePause_ns
                                                       : kBurstPause_ns;
     std::uint64_t in_row = 0;
-    while (stream.datagrams < plan.datagrams) {
+    while (stream.datagrams < load.datagrams) {
         const std::size_t count =
-            std::min({std::uint64_t{kBatch}, plan.datagrams - stream.datagrams, at_once - in_row});
+            std::min({std::uint64_t{kBatch}, load.datagrams - stream.datagrams, at_once - in_row});
         for (std::size_t i = 0; i < count; ++i) {
             std::byte* const at = headers[i].data();
             wire::put(at, key_);
             wire::put(at + 8, std::uint32_t{self_});
-            at[12] = static_cast<std::byte>(plan.phase);
+            at[12] = static_cast<std::byte>(load.phase);
             wire::put(at + 13, static_cast<std::uint32_t>(stream.datagrams + i));
             datagrams[i] = {headers[i], payload};
         }
@@ -138,7 +138,7 @@ Stream Experiment::send(const Plan& plan, bool loop) {
         sleep_until(due);
     }
     const std::int64_t took = std::max<std::int64_t>(monotonic_now().value - begun, 1);
-    stream.mbit = stream.datagrams * plan.bytes * 8 * 1000 / static_cast<std::uint64_t>(took);
+    stream.mbit = stream.datagrams * load.bytes * 8 * 1000 / static_cast<std::uint64_t>(took);
     return stream;
 }
 

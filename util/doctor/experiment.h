@@ -15,7 +15,7 @@
 namespace mcastcoll::doctor {
 
 // The datagrams of a phase.
-struct Plan {
+struct PhaseLoad {
     Phase phase{};
     std::uint64_t datagrams = 0;
     std::size_t bytes = 0;   // of each
@@ -24,9 +24,9 @@ struct Plan {
 };
 // The phases of a turn, which takes a second at most; less among many hosts. `window`: datagrams that a root
 // may have in flight.
-std::vector<Plan> plan_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
-                            unsigned hosts);
-std::vector<Plan> plan_again();
+std::vector<PhaseLoad> loads_of_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
+                                     unsigned hosts);
+std::vector<PhaseLoad> repeated_loads();
 
 class Experiment {
   public:
@@ -37,7 +37,7 @@ class Experiment {
     ~Experiment();
 
     // Sends during this host's turn. `loop`: processes of this host receive, too.
-    std::vector<Stream> send(const std::vector<Plan>& plans, bool loop);
+    std::vector<Stream> send(const std::vector<PhaseLoad>& loads, bool loop);
     // Ends listening. `sent`: by each member.
     std::vector<ReceivedStream> received(const std::vector<std::vector<Stream>>& sent);
     std::uint64_t overflows() const { return overflows_; }
@@ -46,7 +46,7 @@ class Experiment {
     Experiment(const SocketAddress& group, std::uint64_t key, unsigned self, unsigned members);
     void listen();
     void take(Bytes bytes);
-    Stream send(const Plan& plan, bool loop);
+    Stream send(const PhaseLoad& load, bool loop);
 
     const SocketAddress group_;
     const std::uint64_t key_;

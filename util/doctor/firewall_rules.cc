@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::json;
 
 // Range of the ports drawn by groups.
-constexpr std::int64_t kLeastPort = 20000, kMaxPort = 32767;
+constexpr std::int64_t kMinPort = 20000, kMaxPort = 32767;
 constexpr int kDeepest = 8;  // nesting of chains
 
 struct Chain {
@@ -62,7 +62,7 @@ Traffic of_address(const Json& value) {
 
 bool has_port(const Json& value, int port) {
     const auto within = [port](std::int64_t from, std::int64_t to) {
-        return port != 0 ? from <= port && port <= to : from <= kMaxPort && to >= kLeastPort;
+        return port != 0 ? from <= port && port <= to : from <= kMaxPort && to >= kMinPort;
     };
     if (value.is_number_integer()) return within(value.get<std::int64_t>(), value.get<std::int64_t>());
     if (!value.is_object()) return true;
@@ -120,7 +120,7 @@ bool always_holds(const Json& match, const std::string& interface, int port) {
     if (what == "meta l4proto" || what == "ip protocol") return names(right, "udp") || right == 17;
     if (what != "udp dport") return false;
     return port != 0 ? has_port(right, port)
-                     : has_port(right, kLeastPort) && has_port(right, kMaxPort) && right.contains("range");
+                     : has_port(right, kMinPort) && has_port(right, kMaxPort) && right.contains("range");
 }
 
 class Reader {

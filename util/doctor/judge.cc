@@ -45,28 +45,28 @@ std::vector<unsigned> Judging::senders() const {
 }
 
 std::string Judging::names(const std::vector<unsigned>& hosts) const {
-    constexpr std::size_t kMost = 8;
+    constexpr std::size_t kMax = 8;
     std::string text;
-    for (std::size_t i = 0; i < std::min(hosts.size(), kMost); ++i)
+    for (std::size_t i = 0; i < std::min(hosts.size(), kMax); ++i)
         text += (text.empty() ? "" : ", ") + name(hosts[i]);
-    return hosts.size() > kMost ? fmt::format("{} and {} more", text, hosts.size() - kMost) : text;
+    return hosts.size() > kMax ? fmt::format("{} and {} more", text, hosts.size() - kMax) : text;
 }
 
 void Judging::find(Finding finding, const std::vector<unsigned>& hosts) {
-    for (std::size_t i = 0; i < verdict_.findings.size(); ++i) {
-        const Finding& other = verdict_.findings[i];
+    for (std::size_t i = 0; i < diagnosis_.findings.size(); ++i) {
+        const Finding& other = diagnosis_.findings[i];
         if (other.id != finding.id || other.title != finding.title || other.cause != finding.cause ||
             other.mend != finding.mend || other.severity != finding.severity)
             continue;
         where_[i].insert(where_[i].end(), hosts.begin(), hosts.end());
         return;
     }
-    verdict_.findings.push_back(std::move(finding));
+    diagnosis_.findings.push_back(std::move(finding));
     where_.push_back(hosts);
 }
 
 void Judging::fine(std::string line) {
-    verdict_.fine.push_back(std::move(line));
+    diagnosis_.fine.push_back(std::move(line));
 }
 
 void Judging::find_where(const std::function<bool(const Host&)>& wrong,
@@ -82,12 +82,12 @@ void Judging::find_where(const std::function<bool(const Host&)>& wrong,
 
 void Judging::unseen(const std::string& what, const std::string& why) {
     const std::string line = fmt::format("{}: {}", what, why);
-    auto& lines = verdict_.unseen;
+    auto& lines = diagnosis_.unseen;
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(line);
 }
 
 bool Judging::found(std::string_view id) const {
-    return std::any_of(verdict_.findings.begin(), verdict_.findings.end(),
+    return std::any_of(diagnosis_.findings.begin(), diagnosis_.findings.end(),
                        [id](const Finding& finding) { return finding.id == id; });
 }
 
@@ -98,7 +98,7 @@ bool Judging::soften() {
                             return host(i).end_to_end && host(i).end_to_end->error.empty();
                         });
     bool softened = false;
-    for (Finding& one : verdict_.findings) {
+    for (Finding& one : diagnosis_.findings) {
         if (!formed || one.severity != Severity::broken || std::ranges::count(kOfMulticast, one.id) == 0)
             continue;
         one.severity = Severity::limits;
@@ -107,16 +107,16 @@ bool Judging::soften() {
     return softened;
 }
 
-Verdict Judging::end(std::string sentence) {
+Diagnosis Judging::end(std::string sentence) {
     for (std::size_t i = 0; i < where_.size(); ++i)
         if (present_.size() > 1 && where_[i].size() < present_.size())
-            for (const unsigned at : where_[i]) verdict_.findings[i].hosts.push_back(name(at));
-    std::stable_sort(verdict_.findings.begin(), verdict_.findings.end(),
+            for (const unsigned at : where_[i]) diagnosis_.findings[i].hosts.push_back(name(at));
+    std::stable_sort(diagnosis_.findings.begin(), diagnosis_.findings.end(),
                      [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
-    for (const Finding& finding : verdict_.findings)
-        verdict_.worst = std::max(verdict_.worst, finding.severity);
-    verdict_.sentence = std::move(sentence);
-    return std::move(verdict_);
+    for (const Finding& finding : diagnosis_.findings)
+        diagnosis_.worst = std::max(diagnosis_.worst, finding.severity);
+    diagnosis_.sentence = std::move(sentence);
+    return std::move(diagnosis_);
 }
 
 namespace {
@@ -168,7 +168,7 @@ std::uint32_t largest_mtu(const Judging& judging) {
 
 }  // namespace
 
-Verdict judge(const Facts& facts) {
+Diagnosis judge(const Facts& facts) {
     Judging judging(facts);
     const std::uint32_t mtu = largest_mtu(judging);
     for (unsigned i = 0; i < facts.hosts.size(); ++i) {
@@ -201,9 +201,9 @@ Verdict judge(const Facts& facts) {
     judge_rdma(judging);
     judge_machine(judging);
     const bool without_multicast = judging.soften();
-    Verdict verdict = judging.end("");
-    verdict.sentence = sum_up(judging, verdict.findings, without_multicast);
-    return verdict;
+    Diagnosis diagnosis = judging.end("");
+    diagnosis.sentence = sum_up(judging, diagnosis.findings, without_multicast);
+    return diagnosis;
 }
 
 }  // namespace mcastcoll::doctor

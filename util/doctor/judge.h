@@ -14,7 +14,7 @@ struct Finding {
     std::vector<std::string> hosts;        // affected; empty: all
 };
 
-struct Verdict {
+struct Diagnosis {
     std::string sentence;
     Severity worst = Severity::note;
     std::vector<Finding> findings;    // most severe first
@@ -22,7 +22,7 @@ struct Verdict {
     std::vector<std::string> unseen;  // failed observations, and reasons
 };
 
-Verdict judge(const Facts& facts);
+Diagnosis judge(const Facts& facts);
 
 // Names for hosts: the host's name, with its position among the members if the name is not unique.
 std::vector<std::string> names_of(const Facts& facts);

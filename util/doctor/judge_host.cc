@@ -9,13 +9,13 @@ namespace mcastcoll::doctor {
 namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
-constexpr std::uint64_t kLeastShm = 64 * kMiB, kLeastFree = 16 * kMiB;
-constexpr std::uint64_t kLeastLocked = 16 * kMiB;  // 1,024 datagrams of 4 KiB to receive, and as much again
-constexpr std::uint64_t kLeastFiles = 1024;
+constexpr std::uint64_t kMinShm = 64 * kMiB, kMinFree = 16 * kMiB;
+constexpr std::uint64_t kMinLocked = 16 * kMiB;  // 1,024 datagrams of 4 KiB to receive, and as much again
+constexpr std::uint64_t kMinFiles = 1024;
 
 void judge_shared_memory(Judging& judging) {
     judging.find_where(
-        [](const Host& host) { return host.memory.shm_bytes && *host.memory.shm_bytes < kLeastShm; },
+        [](const Host& host) { return host.memory.shm_bytes && *host.memory.shm_bytes < kMinShm; },
         [](const Host& host) {
             return Finding{"shm-small",
                            Severity::limits,
@@ -29,8 +29,8 @@ void judge_shared_memory(Judging& judging) {
         });
     judging.find_where(
         [](const Host& host) {
-            return host.memory.shm_bytes && *host.memory.shm_bytes >= kLeastShm && host.memory.shm_free &&
-                   *host.memory.shm_free < kLeastFree;
+            return host.memory.shm_bytes && *host.memory.shm_bytes >= kMinShm && host.memory.shm_free &&
+                   *host.memory.shm_free < kMinFree;
         },
         [](const Host& host) {
             return Finding{"shm-full",
@@ -146,7 +146,7 @@ void judge_memory(Judging& judging) {
         if (!judging.host(i).memory.reads_neighbour)
             judging.unseen("reading a neighbour's memory", judging.host(i).memory.reads_neighbour.why_not);
     judging.find_where(
-        [](const Host& host) { return host.memory.files != 0 && host.memory.files < kLeastFiles; },
+        [](const Host& host) { return host.memory.files != 0 && host.memory.files < kMinFiles; },
         [](const Host& host) {
             return Finding{"files-few",
                            Severity::limits,
@@ -184,7 +184,7 @@ void judge_rdma(Judging& judging) {
                            {}};
         });
     judging.find_where(
-        [](const Host& host) { return !host.rdma.devices.empty() && host.memory.locked < kLeastLocked; },
+        [](const Host& host) { return !host.rdma.devices.empty() && host.memory.locked < kMinLocked; },
         [](const Host& host) {
             return Finding{
                 "memlock-small",

@@ -11,11 +11,11 @@ namespace mcastcoll::doctor {
 namespace {
 
 constexpr std::uint32_t kUsualMtu = 1500;
-constexpr std::uint64_t kLeastWindow = 32;  // datagrams: the number taken by one system call
+constexpr std::uint64_t kMinWindow = 32;  // datagrams: the number taken by one system call
 
 void judge_buffers(Judging& judging) {
-    const auto asked_too_little = [](const Host& host) {
-        return host.network.socket_error.empty() && host.network.window < kLeastWindow &&
+    const auto requested_too_little = [](const Host& host) {
+        return host.network.socket_error.empty() && host.network.window < kMinWindow &&
                host.network.buffer_granted >= 2 * host.network.buffer_wanted &&
                host.network.buffer_wanted != 0;
     };
@@ -26,11 +26,11 @@ void judge_buffers(Judging& judging) {
         },
         [](const Host& host) {
             const Network& network = host.network;
-            const std::string most = network.rmem_max ? size_text(*network.rmem_max) : "less";
+            const std::string max = network.rmem_max ? size_text(*network.rmem_max) : "less";
             return Finding{
                 "buffer-small",
                 Severity::limits,
-                fmt::format("Sockets may buffer only {}, but {} are requested.", most,
+                fmt::format("Sockets may buffer only {}, but {} are requested.", max,
                             size_text(network.buffer_wanted)),
                 "net.core.rmem_max is the maximum for a program without privileges.",
                 fmt::format("A root may have {} datagrams in flight; datagrams that arrive while a receiver "
@@ -57,7 +57,7 @@ void judge_buffers(Judging& judging) {
                             host.network.buffer_wanted),
                 {}};
         });
-    judging.find_where(asked_too_little, [](const Host& host) {
+    judging.find_where(requested_too_little, [](const Host& host) {
         return Finding{"buffer-tiny",
                        Severity::limits,
                        fmt::format("Sockets buffer only {}.", size_text(host.network.buffer_wanted)),

@@ -114,7 +114,7 @@ void judge_mpi(Judging& judging) {
         });
 }
 
-void tell_what_is_fine(Judging& judging) {
+void report_correct(Judging& judging) {
     if (judging.present().empty()) return;
     const Libraries& first = judging.host(judging.present().front()).libraries;
     if (!judging.found("provider-missing") && !judging.found("settings-wrong"))
@@ -139,7 +139,7 @@ void judge_libraries(Judging& judging) {
     find_differences(judging, "libfabric", [](const Host& host) { return host.libraries.libfabric; });
     find_differences(judging, "Open MPI",
                      [](const Host& host) { return host.libraries.openmpi.seen.value_or(""); });
-    tell_what_is_fine(judging);
+    report_correct(judging);
 }
 
 }  // namespace mcastcoll::doctor

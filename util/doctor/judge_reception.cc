@@ -250,8 +250,8 @@ void Reception::find_missing_pairs() {
                 missing.push_back(
                     fmt::format("{} does not receive from {}", judging_.name(to), judging_.name(from)));
     if (missing.empty()) return;
-    constexpr std::size_t kMost = 6;
-    const std::size_t more = missing.size() > kMost ? missing.size() - kMost : 0;
+    constexpr std::size_t kMax = 6;
+    const std::size_t more = missing.size() > kMax ? missing.size() - kMax : 0;
     missing.resize(missing.size() - more);
     judging_.find(
         {"path-broken",
@@ -266,7 +266,7 @@ void Reception::find_missing_pairs() {
 
 void Reception::judge_full_size() {
     std::map<unsigned, std::size_t> pairs;  // number of affected pairs of each host
-    std::size_t lost = 0, most = 0;
+    std::size_t lost = 0, max = 0;
     std::uint64_t bytes = 0;
     for (const unsigned to : senders_)
         for (const unsigned from : senders_) {
@@ -276,12 +276,12 @@ void Reception::judge_full_size() {
             ++lost;
             for (const Stream& stream : judging_.host(from).sent)
                 if (stream.phase == Phase::full) bytes = stream.bytes;
-            most = std::max({most, ++pairs[to], ++pairs[from]});
+            max = std::max({max, ++pairs[to], ++pairs[from]});
         }
     // The hosts in most of the pairs are nearest to the cause.
     std::vector<unsigned> affected;
     for (const auto& [host, count] : pairs)
-        if (count == most) affected.push_back(host);
+        if (count == max) affected.push_back(host);
     if (lost == 0) return;
     judging_.find(
         {"full-size-lost",

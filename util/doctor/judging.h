@@ -31,14 +31,14 @@ class Judging {
     // If a group of several hosts worked, reduces findings about multicast to limits of performance. Returns
     // whether there are such findings.
     bool soften();
-    Verdict end(std::string sentence);
+    Diagnosis end(std::string sentence);
 
   private:
     const Facts& facts_;
     std::vector<std::string> names_;
     std::vector<unsigned> present_;
     std::vector<std::vector<unsigned>> where_;  // of each finding
-    Verdict verdict_;
+    Diagnosis diagnosis_;
 };
 
 // judge_libraries.cc, judge_host.cc, judge_network.cc

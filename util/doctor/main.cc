@@ -63,10 +63,10 @@ int run(int argc, char** argv) {
     auto seen = examine(wanted, *formed.value());
     if (!seen) return complain(seen.error().message);
     if (!formed.value()->is_head()) return 0;
-    const Verdict verdict = judge(seen.value());
+    const Diagnosis diagnosis = judge(seen.value());
     const bool colour = ::isatty(STDOUT_FILENO) != 0 && std::getenv("NO_COLOR") == nullptr;
-    fmt::print("{}", json ? as_json(verdict, seen.value()) : as_text(verdict, seen.value(), colour));
-    return static_cast<int>(verdict.worst);
+    fmt::print("{}", json ? as_json(diagnosis, seen.value()) : as_text(diagnosis, seen.value(), colour));
+    return static_cast<int>(diagnosis.worst);
 }
 
 }  // namespace

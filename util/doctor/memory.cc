@@ -40,10 +40,10 @@ Look<bool> read_a_sibling() {
         ::_exit(got == sizeof copy && copy == 0 ? 0 : got < 0 && errno > 0 && errno < 255 ? errno : 255);
     }
     int status = 0;
-    const bool asked = reader > 0 && ::waitpid(reader, &status, 0) == reader && WIFEXITED(status);
+    const bool tested = reader > 0 && ::waitpid(reader, &status, 0) == reader && WIFEXITED(status);
     ::kill(read_from, SIGKILL);
     ::waitpid(read_from, nullptr, 0);
-    if (!asked) return Look<bool>::failed("the process that ran this test failed");
+    if (!tested) return Look<bool>::failed("the process that ran this test failed");
     const int code = WEXITSTATUS(status);
     if (code == 0 || code == EPERM) return code == 0;
     return Look<bool>::failed(fmt::format("process_vm_readv: {}", ::strerror(code)));

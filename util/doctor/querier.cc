@@ -36,7 +36,7 @@ void take_only(int descriptor, int family) {
 }
 
 // The sender of a query, from a packet that begins with its IP header; empty: no query.
-std::string asker(const unsigned char* packet, std::size_t size, int family) {
+std::string querier_of(const unsigned char* packet, std::size_t size, int family) {
     char text[INET6_ADDRSTRLEN] = "";
     if (family == 4) {
         const std::size_t header = size >= 20 ? std::size_t{packet[0] & 15U} * 4 : size;
@@ -91,7 +91,7 @@ Querier QuerierWatch::wait(double seconds) {
         const ssize_t got =
             ::recvfrom(socket_.get(), packet, sizeof packet, 0, reinterpret_cast<sockaddr*>(&from), &size);
         if (got <= 0 || from.sll_pkttype == PACKET_OUTGOING) continue;
-        const std::string who = asker(packet, static_cast<std::size_t>(got), family_);
+        const std::string who = querier_of(packet, static_cast<std::size_t>(got), family_);
         if (!who.empty() && (*querier.received).empty()) querier.received = who;
     }
     querier.waited_s = static_cast<double>((monotonic_now().value - begun_ns_)) / 1e9;

@@ -149,15 +149,15 @@ const char* name_of(Severity severity) {
     return "";
 }
 
-std::string as_text(const Verdict& verdict, const Facts& facts, bool colour) {
+std::string as_text(const Diagnosis& diagnosis, const Facts& facts, bool colour) {
     Writer writer(colour);
-    const char* const code = verdict.worst == Severity::broken   ? "31;1"
-                             : verdict.worst == Severity::limits ? "33;1"
-                                                                 : "32;1";
-    writer.text(writer.painted(code, wrapped(verdict.sentence, 0, 0)) + '\n');
-    for (const Finding& one : verdict.findings) writer.finding(one);
-    writer.list("Correct:", verdict.fine, "32", "ok");
-    writer.list("Could not be checked:", verdict.unseen, "33", "? ");
+    const char* const code = diagnosis.worst == Severity::broken   ? "31;1"
+                             : diagnosis.worst == Severity::limits ? "33;1"
+                                                                   : "32;1";
+    writer.text(writer.painted(code, wrapped(diagnosis.sentence, 0, 0)) + '\n');
+    for (const Finding& one : diagnosis.findings) writer.finding(one);
+    writer.list("Correct:", diagnosis.fine, "32", "ok");
+    writer.list("Could not be checked:", diagnosis.unseen, "33", "? ");
     writer.list("Settings in effect:", settings_of(facts), "36", "--");
     writer.text(matrix(facts));
     return writer.take();

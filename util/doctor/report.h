@@ -5,9 +5,9 @@
 
 namespace mcastcoll::doctor {
 
-std::string as_text(const Verdict& verdict, const Facts& facts, bool colour);
-// One object: verdict, findings, checks without a finding, failed observations, the matrix, and all facts.
-std::string as_json(const Verdict& verdict, const Facts& facts);
+std::string as_text(const Diagnosis& diagnosis, const Facts& facts, bool colour);
+// One object: diagnosis, findings, checks without a finding, failed observations, the matrix, and all facts.
+std::string as_json(const Diagnosis& diagnosis, const Facts& facts);
 
 const char* name_of(Severity severity);
 

@@ -4,14 +4,14 @@
 
 namespace mcastcoll::doctor {
 
-std::string as_json(const Verdict& verdict, const Facts& facts) {
+std::string as_json(const Diagnosis& diagnosis, const Facts& facts) {
     using Json = nlohmann::ordered_json;
     Json object;
-    object["verdict"] = verdict.sentence;
-    object["severity"] = name_of(verdict.worst);
-    object["exit_code"] = static_cast<int>(verdict.worst);
+    object["diagnosis"] = diagnosis.sentence;
+    object["severity"] = name_of(diagnosis.worst);
+    object["exit_code"] = static_cast<int>(diagnosis.worst);
     object["findings"] = Json::array();
-    for (const Finding& one : verdict.findings)
+    for (const Finding& one : diagnosis.findings)
         object["findings"].push_back({{"id", one.id},
                                       {"severity", name_of(one.severity)},
                                       {"hosts", one.hosts},
@@ -19,8 +19,8 @@ std::string as_json(const Verdict& verdict, const Facts& facts) {
                                       {"cause", one.cause},
                                       {"cost", one.cost},
                                       {"mend", one.mend}});
-    object["fine"] = verdict.fine;
-    object["unseen"] = verdict.unseen;
+    object["fine"] = diagnosis.fine;
+    object["unseen"] = diagnosis.unseen;
     object["names"] = names_of(facts);
     object["facts"] = Json::parse(to_json(facts));
     return object.dump(2, ' ', false, Json::error_handler_t::replace) + '\n';

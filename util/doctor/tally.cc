@@ -5,7 +5,7 @@
 namespace mcastcoll::doctor {
 
 void Tally::take(std::uint32_t number) {
-    if (number >= kMost) return;
+    if (number >= kMax) return;
     if (number < seen_.size() && seen_[number]) {
         ++duplicates_;
         return;

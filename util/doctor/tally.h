@@ -10,7 +10,7 @@ namespace mcastcoll::doctor {
 
 class Tally {
   public:
-    static constexpr std::uint32_t kMost = 1 << 16;  // datagrams of a stream
+    static constexpr std::uint32_t kMax = 1 << 16;  // datagrams of a stream
 
     void take(std::uint32_t number);
     // `sent`: datagrams of the stream.

@@ -77,15 +77,15 @@ void Connection::connected() {
 void Connection::pump() {
     if (connecting_) return;
     for (unsigned reads = 0; readable_ && !read_all_ && socket_.valid(); ++reads) {
-        const std::size_t most = peer_.session().may_send(channel_);
-        if (most == 0) {
+        const std::size_t max = peer_.session().may_send(channel_);
+        if (max == 0) {
             if (broken_) peer_.waiting().try_emplace(this, peer_.shared().now() + kBrokenTime);
             return;
         }
         if (reads == kReadsInARow) return peer_.again_later(channel_);
         session::FramePointer& frame = peer_.scratch();
         if (frame == nullptr) frame = std::make_unique<session::Frame>(session::kMaxPayload);
-        const std::size_t wanted = std::min(most, peer_.frame_size());
+        const std::size_t wanted = std::min(max, peer_.frame_size());
         const ssize_t size = recv(socket_.get(), frame->space().data(), wanted, MSG_DONTWAIT);
         if (size > 0) {
             if (static_cast<std::size_t>(size) < wanted && !peer_closed_) readable_ = false;

@@ -85,12 +85,12 @@ void Gateway::accept_all() {
     }
 }
 
-// Closes the oldest stranger; without strangers, the oldest connection of the address with the most, so a
+// Closes the oldest foreign connection; without one, the oldest connection of the address with the most, so a
 // flood from one address displaces its own connections.
 void Gateway::evict_pending() {
     ++shared_.counters.evicted;
-    const auto stranger = std::ranges::find_if(pending_, [](const auto& one) { return one->is_stranger(); });
-    if (stranger != pending_.end()) return (*stranger)->close();
+    const auto foreign = std::ranges::find_if(pending_, [](const auto& one) { return one->is_foreign(); });
+    if (foreign != pending_.end()) return (*foreign)->close();
     std::map<Endpoint, std::size_t> counts;
     for (const auto& connection : pending_) ++counts[connection->host()];
     const auto largest = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });

@@ -24,7 +24,7 @@ class PendingConnection final : public Watched {
     Nanoseconds deadline() const { return deadline_; }
     // The address without the port.
     const Endpoint& host() const { return host_; }
-    bool is_stranger() const { return stranger_; }
+    bool is_foreign() const { return foreign_; }
 
   private:
     bool uses_tls() const { return magic() >> 16 == 0x1603; }  // a record that begins a handshake
@@ -46,7 +46,7 @@ class PendingConnection final : public Watched {
     Shared& shared_;
     FileDescriptor socket_;
     const Endpoint from_, host_;
-    const bool of_site_, stranger_;
+    const bool of_site_, foreign_;
     const Nanoseconds deadline_;
     std::array<std::byte, 2048> input_{};  // a TLS client hello has 1.6 KiB with a post-quantum key share
     std::size_t size_ = 0;
@@ -112,6 +112,6 @@ class Gateway final : public Watched {
 std::string status_as_text(const Gateway& gateway);
 std::string status_as_json(const Gateway& gateway);
 // Fetches the page of a running gateway; waits a few seconds at most.
-Result<std::string> ask_status(const sites::Endpoint& gateway, bool json);
+Result<std::string> request_status(const sites::Endpoint& gateway, bool json);
 
 }  // namespace mcastcoll::gateway

@@ -27,7 +27,7 @@ constexpr const char* kNoFrame = "it sent invalid data instead of a frame";
 constexpr int kMaxSendBuffer = 64 << 20;
 // Limits of unsent bytes in the kernel: high enough to keep the stream busy, low enough for small frames to
 // overtake, and so that the slowest stream does not end long after the others.
-constexpr std::uint64_t kUnsentTime_ms = 10, kLeastUnsent = 16 * 1024, kMaxUnsent = 128 * 1024;
+constexpr std::uint64_t kUnsentTime_ms = 10, kMinUnsent = 16 * 1024, kMaxUnsent = 128 * 1024;
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
 // Bytes unsent or unacknowledged.
@@ -49,12 +49,12 @@ void StreamRoom::look(int socket, Nanoseconds now) {
     if (info_->tcpi_rtt > 0) rate_ = static_cast<std::uint64_t>(window_) * 1'000'000 / info_->tcpi_rtt;
 }
 
-std::size_t StreamRoom::most_unsent() const {
-    return std::clamp(rate_ * kUnsentTime_ms / 1000, kLeastUnsent, kMaxUnsent);
+std::size_t StreamRoom::max_unsent() const {
+    return std::clamp(rate_ * kUnsentTime_ms / 1000, kMinUnsent, kMaxUnsent);
 }
 
 void StreamRoom::fit_buffers(int socket) const {
-    if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(most_unsent()));
+    if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(max_unsent()));
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
     // Data of a round trip needs the buffer twice: while unacknowledged, and while the next data is produced.
     const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
@@ -252,18 +252,18 @@ bool Link::on_frame(const session::FrameHeader& header, Bytes payload) {
     return done.ok();
 }
 
-bool Link::write(Nanoseconds now, std::size_t most) {
+bool Link::write(Nanoseconds now, std::size_t max) {
     if (!can_write()) return false;
     // The kernel's criterion for an idle connection: no bytes in flight, and none sent for a retransmission
     // timeout.
     const Nanoseconds timeout = Nanoseconds::from_us(room_.info() ? room_.info()->tcpi_rto : 200'000);
     idle_ = last_write_.value != 0 && now - last_write_ > timeout && queued_in(socket_.get()) == 0;
-    return tls_ != nullptr ? write_by_tls(now, most) : write_plain(now, most);
+    return tls_ != nullptr ? write_by_tls(now, max) : write_plain(now, max);
 }
 
-bool Link::write_plain(Nanoseconds now, std::size_t most) {
+bool Link::write_plain(Nanoseconds now, std::size_t max) {
     const auto& writing = session_.stream(stream_).writing();
-    for (std::size_t bytes = unsent(); writing.size() < kBatchFrames && bytes < std::min(most, kBatch);) {
+    for (std::size_t bytes = unsent(); writing.size() < kBatchFrames && bytes < std::min(max, kBatch);) {
         const session::Frame* frame = session_.next(stream_, now);
         if (frame == nullptr) break;
         bytes += frame->bytes().size();
@@ -276,7 +276,7 @@ bool Link::write_plain(Nanoseconds now, std::size_t most) {
         pieces[count++] = {const_cast<std::byte*>(bytes.data()), bytes.size()};
         offset = 0;
     }
-    const auto sent = send_pieces({pieces.data(), count}, now, most);
+    const auto sent = send_pieces({pieces.data(), count}, now, max);
     if (sent) {
         first_sent_ += *sent;
         std::size_t frames = 0;
@@ -302,12 +302,12 @@ std::size_t Link::unsent() const {
 
 // Records are copies: frames count as written once encrypted, and the session keeps them until they are
 // acknowledged.
-bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
+bool Link::write_by_tls(Nanoseconds now, std::size_t max) {
     std::vector<std::byte>& records = tls_->outgoing();
     if (records_sent_ == records.size()) {
         records.clear();
         records_sent_ = 0;
-        while (records.size() < std::min(most, kSealedBatch)) {
+        while (records.size() < std::min(max, kSealedBatch)) {
             const session::Frame* frame = session_.next(stream_, now);
             if (frame == nullptr) break;
             if (!tls_->write(frame->bytes())) {
@@ -319,7 +319,7 @@ bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
     }
     if (records.empty()) return false;
     iovec piece{records.data() + records_sent_, records.size() - records_sent_};
-    const auto sent = send_pieces({&piece, 1}, now, most);
+    const auto sent = send_pieces({&piece, 1}, now, max);
     if (!sent) return false;
     records_sent_ += *sent;
     if (records_sent_ < records.size()) writable_ = false;
@@ -327,13 +327,13 @@ bool Link::write_by_tls(Nanoseconds now, std::size_t most) {
 }
 
 // Returns the number of bytes sent; nothing if the socket accepts none.
-std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most) {
+std::optional<std::size_t> Link::send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t max) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = pieces.size();
     // The kernel appends to a pending buffer of up to 64 KiB, whatever the limit of unsent bytes; MSG_EOR
     // ends the buffer.
-    const int ending = most < session::kMaxPayload ? MSG_EOR : 0;
+    const int ending = max < session::kMaxPayload ? MSG_EOR : 0;
     const ssize_t sent = sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT | ending);
     if (sent < 0) {
         if (errno == EAGAIN)

@@ -29,7 +29,7 @@ class StreamRoom {
     // Bytes per second, one window per round trip; 0: unknown.
     std::uint64_t rate() const { return rate_; }
     // Limit of unsent bytes in the kernel beyond the window.
-    std::size_t most_unsent() const;
+    std::size_t max_unsent() const;
     const std::optional<tcp_info>& info() const { return info_; }
 
   private:
@@ -72,9 +72,9 @@ class Link final : public Watched {
     void on_events(std::uint32_t events) override;
     // Sends the acceptor's first frame; separate from the constructor, because it may fail.
     void welcome(const session::Welcome& answer);
-    // Writes frames of the session for this stream: at least one frame, and no more than fit into `most`
+    // Writes frames of the session for this stream: at least one frame, and no more than fit into `max`
     // bytes including the last. Returns true if more frames may be pending and the socket accepted these.
-    bool write(Nanoseconds now, std::size_t most);
+    bool write(Nanoseconds now, std::size_t max);
     // Valid once the link is up.
     StreamRoom& room() { return room_; }
     void close(const std::string& why);
@@ -106,9 +106,9 @@ class Link final : public Watched {
     void come_up(std::uint32_t window);
     bool refuse(std::uint64_t& counter, const std::string& why);
     bool on_frame(const session::FrameHeader& header, Bytes payload);
-    bool write_plain(Nanoseconds now, std::size_t most);
-    bool write_by_tls(Nanoseconds now, std::size_t most);
-    std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t most);
+    bool write_plain(Nanoseconds now, std::size_t max);
+    bool write_by_tls(Nanoseconds now, std::size_t max);
+    std::optional<std::size_t> send_pieces(std::span<iovec> pieces, Nanoseconds now, std::size_t max);
     Bytes arrived() const { return Bytes(received_).subspan(head_, tail_ - head_); }
 
     LinkOwner& owner_;

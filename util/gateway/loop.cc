@@ -33,15 +33,14 @@ void Loop::remove(int descriptor) {
 
 // Kernels before 5.11, and valgrind, support only milliseconds.
 int Loop::sleep(std::span<epoll_event> events, std::int64_t longest_ns) {
-    const int most = static_cast<int>(events.size());
+    const int max = static_cast<int>(events.size());
     if (fine_) {
         const timespec wait{0, static_cast<long>(longest_ns)};
-        const int count = epoll_pwait2(epoll_.get(), events.data(), most, &wait, nullptr);
+        const int count = epoll_pwait2(epoll_.get(), events.data(), max, &wait, nullptr);
         if (count >= 0 || errno != ENOSYS) return count;
         fine_ = false;
     }
-    return epoll_wait(epoll_.get(), events.data(), most,
-                      static_cast<int>((longest_ns + 999'999) / 1'000'000));
+    return epoll_wait(epoll_.get(), events.data(), max, static_cast<int>((longest_ns + 999'999) / 1'000'000));
 }
 
 void Loop::run_once(Nanoseconds until, Nanoseconds spin) {

@@ -19,7 +19,7 @@ using namespace mcastcoll::gateway;
 struct Command {
     Settings settings;
     std::string sites, site, listen, status;
-    double patience_s = 30, silence_s = 5, drain_s = 5, spin_us = 0;
+    double session_timeout_s = 30, silence_s = 5, drain_s = 5, spin_us = 0;
     unsigned heartbeat_ms = 100;
     bool json = false, check = false;
 };
@@ -40,7 +40,7 @@ void add_options(Arguments& arguments, Command& command) {
                 "maximum number of connections of processes")
         .range(1, 1 << 20);
     arguments
-        .option("--patience", command.patience_s,
+        .option("--session-timeout", command.session_timeout_s,
                 "seconds without any stream after which a session's connections are reset")
         .range(0.1, 86400.0);
     arguments
@@ -64,7 +64,7 @@ void add_options(Arguments& arguments, Command& command) {
 int show_status(const Command& command) {
     auto endpoint = sites::Endpoint::parse(command.status);
     if (!endpoint) return complain("--status: " + endpoint.error().message, 2);
-    auto page = ask_status(endpoint.value(), command.json);
+    auto page = request_status(endpoint.value(), command.json);
     if (!page) return complain(page.error().message, 1);
     fmt::print("{}", page.value());
     return 0;
@@ -102,7 +102,7 @@ Result<void> settle(Command& command) {
         if (!secret) return Error{secret.error().code, "key: " + secret.error().message};
         settings.key = wire::derive({}, "trunks", secret.value());
     }
-    settings.patience = seconds(command.patience_s);
+    settings.session_timeout = seconds(command.session_timeout_s);
     settings.silence = seconds(command.silence_s);
     settings.drain = seconds(command.drain_s);
     settings.heartbeat = Nanoseconds::from_ms(command.heartbeat_ms);

@@ -142,7 +142,7 @@ void Peer::adopt(FileDescriptor socket, const Preface& preface) {
         ++counter;
         close_with_reset(socket);
     };
-    if (session_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.patience)
+    if (session_.streams_up() == 0 && shared_.now() - down_since_ >= shared_.settings.session_timeout)
         return refuse(counters.session_down);
     const auto channel = session_.open_channel(encode_preface(preface));
     if (!channel) return refuse(counters.over_limit);
@@ -227,9 +227,9 @@ void Peer::check_time(Nanoseconds now) {
             links_[i]->close("silent for too long");
         if (links_[i] != nullptr && links_[i]->deadline() <= now) links_[i]->close("no hello in time");
     }
-    if (session_.streams_up() == 0 && now - down_since_ >= shared_.settings.patience &&
+    if (session_.streams_up() == 0 && now - down_since_ >= shared_.settings.session_timeout &&
         session_.channels() > 0)
-        abandon(fmt::format("no stream for {} s", shared_.settings.patience.value / 1'000'000'000));
+        abandon(fmt::format("no stream for {} s", shared_.settings.session_timeout.value / 1'000'000'000));
     if (!violation_.empty()) abandon(std::exchange(violation_, {}));
     connect_streams(now);
     check_waiting(now);
@@ -274,7 +274,7 @@ Nanoseconds Peer::next_deadline() const {
         for (unsigned i = 0; i < shared_.settings.sites.sessions.streams; ++i)
             if (links_[i] == nullptr) deadline = std::min(deadline, connect_at_[i]);
     if (session_.streams_up() == 0 && session_.channels() > 0)
-        deadline = std::min(deadline, down_since_ + shared_.settings.patience);
+        deadline = std::min(deadline, down_since_ + shared_.settings.session_timeout);
     if (!waiting_.empty()) deadline = std::min(deadline, waiting_checked_ + kWaitingEach);
     return deadline;
 }

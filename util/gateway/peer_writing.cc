@@ -8,7 +8,7 @@ namespace {
 
 // A frame takes a stream this long, to bound the delay of its last piece; and is longer than urgent frames.
 constexpr std::uint64_t kFrameTime_ms = 5;
-constexpr std::uint64_t kLeastFrame = 2 * session::kUrgent;
+constexpr std::uint64_t kMinFrame = 2 * session::kUrgent;
 constexpr std::size_t kLittle = 64 * 1024;
 // How long the kernel's report of a window is used while there seems to be room.
 constexpr Nanoseconds kBelieved = Nanoseconds::from_ms(20);
@@ -61,8 +61,7 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
             return link->write(now, static_cast<std::size_t>(room.left()));
     }
     if (const std::uint64_t rate = usual_rate(links); rate > 0)
-        frame_size_ =
-            std::clamp<std::uint64_t>(rate * kFrameTime_ms / 1000, kLeastFrame, session::kMaxPayload);
+        frame_size_ = std::clamp<std::uint64_t>(rate * kFrameTime_ms / 1000, kMinFrame, session::kMaxPayload);
     std::sort(links.begin(), links.end(),
               [](Link* left, Link* right) { return left->room().left() > right->room().left(); });
     for (Link* link : links)
@@ -71,7 +70,7 @@ bool Peer::write_bulk(std::span<Link*> links, Nanoseconds now) {
     for (unsigned i = 0; i < kWritesInARow; ++i) {
         bool more = false;
         for (Link* link : links)
-            if (link->can_write()) more = link->write(now, link->room().most_unsent()) || more;
+            if (link->can_write()) more = link->write(now, link->room().max_unsent()) || more;
         if (!more || !session_.outbound().bulk_waits()) return more;
     }
     return true;

@@ -15,7 +15,7 @@ constexpr std::size_t kMaxMagic = 5;        // header of a TLS record: type, ver
 
 // A web page can make its own name resolve to this gateway's address, and a browser of this site would give
 // the status page to that web page. Such a request has the page's host name.
-bool asks_by_address(std::string_view request) {
+bool names_an_address(std::string_view request) {
     std::string lower(request);
     std::transform(lower.begin(), lower.end(), lower.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -36,7 +36,7 @@ PendingConnection::PendingConnection(Gateway& gateway, FileDescriptor socket, co
       from_(from),
       host_{from.family, 0, from.address},
       of_site_(gateway.is_of_site(host_, name_of(socket_.get()))),
-      stranger_(!of_site_ && !gateway.is_gateway(host_)),
+      foreign_(!of_site_ && !gateway.is_gateway(host_)),
       deadline_(shared_.now() + kHelloTime) {}
 
 void PendingConnection::on_events(std::uint32_t) {
@@ -70,12 +70,12 @@ std::size_t PendingConnection::wanted() const {
 
 void PendingConnection::listen() {
     while (socket_.valid() && reply_.empty() && tls_ == nullptr) {
-        const std::size_t most = wanted();
-        if (most <= size_) {
+        const std::size_t max = wanted();
+        if (max <= size_) {
             decide();
             continue;
         }
-        const ssize_t size = recv(socket_.get(), input_.data() + size_, most - size_, MSG_DONTWAIT);
+        const ssize_t size = recv(socket_.get(), input_.data() + size_, max - size_, MSG_DONTWAIT);
         if (size > 0) {
             size_ += static_cast<std::size_t>(size);
         } else if (size == 0) {
@@ -119,7 +119,7 @@ void PendingConnection::on_preface(Bytes bytes) {
     GatewayCounters& counters = shared_.counters;
     const auto preface = decode_preface(bytes);
     if (!preface) return refuse(counters.garbage);
-    if (!of_site_) return refuse(counters.strangers);
+    if (!of_site_) return refuse(counters.foreign_connections);
     // The preface must name the address and port of this connection, so that no process can impersonate
     // another.
     if (preface->source != from_)
@@ -135,8 +135,8 @@ void PendingConnection::on_preface(Bytes bytes) {
     peer->adopt(gateway_.take(*this, socket_), *preface);
 }
 
-// A stranger occupies only the buffer above until a whole TLS client hello has arrived, and until the hello
-// proves the key (or replays such a hello).
+// A foreign connection occupies only the buffer above until a whole TLS client hello has arrived, and until
+// the hello proves the key (or replays such a hello).
 void PendingConnection::begin_tls(Bytes bytes) {
     if (shared_.tls == nullptr)
         return refuse(shared_.counters.refused_hellos, "it requests TLS, but this gateway has no key");
@@ -190,9 +190,9 @@ void PendingConnection::on_hello(Bytes bytes) {
 }
 
 void PendingConnection::on_get() {
-    if (!of_site_) return refuse(shared_.counters.strangers);
+    if (!of_site_) return refuse(shared_.counters.foreign_connections);
     ++shared_.counters.status_pages;
-    const bool json = text().starts_with("GET /json"), by_address = asks_by_address(text());
+    const bool json = text().starts_with("GET /json"), by_address = names_an_address(text());
     std::string_view body = "Use the gateway's address instead of a name.\n";
     if (by_address) body = gateway_.status(json);
     reply_ =

@@ -22,11 +22,11 @@ struct Settings {
     sites::Endpoint listen;
     std::optional<wire::Key> key;  // derived from the key file
     std::size_t memory_mib = 512, max_connections = 16384, max_pending = 1024;
-    Nanoseconds heartbeat;  // interval of heartbeats on an idle stream
-    Nanoseconds silence;    // after which a stream counts as broken
-    Nanoseconds patience;   // timeout of a session without streams
-    Nanoseconds drain;      // time limit for connections to end at shutdown
-    Nanoseconds spin;       // time to poll for work before sleeping
+    Nanoseconds heartbeat;        // interval of heartbeats on an idle stream
+    Nanoseconds silence;          // after which a stream counts as broken
+    Nanoseconds session_timeout;  // timeout of a session without streams
+    Nanoseconds drain;            // time limit for connections to end at shutdown
+    Nanoseconds spin;             // time to poll for work before sleeping
     bool verbose = false;
 
     const sites::Site& own_site() const { return sites.sites[own]; }
@@ -37,7 +37,7 @@ struct Settings {
 
 // Counters of the gateway, in addition to the counters of each session.
 struct GatewayCounters {
-    std::uint64_t accepted = 0, garbage = 0, hello_timeouts = 0, evicted = 0, strangers = 0;
+    std::uint64_t accepted = 0, garbage = 0, hello_timeouts = 0, evicted = 0, foreign_connections = 0;
     std::uint64_t refused_hellos = 0, foreign_hellos = 0, wrong_keys = 0, forged_records = 0, no_route = 0,
                   over_limit = 0, false_sources = 0, out_of_reach = 0;
     std::uint64_t connections = 0, targets = 0, targets_failed = 0, session_down = 0, status_pages = 0;

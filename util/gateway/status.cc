@@ -22,9 +22,9 @@ namespace mcastcoll::gateway {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GatewayCounters, accepted, connections, targets, targets_failed,
                                    lan_resets, lan_retransmissions, lan_idle_restarts, no_route, over_limit,
-                                   session_down, strangers, garbage, hello_timeouts, evicted, refused_hellos,
-                                   foreign_hellos, wrong_keys, forged_records, false_sources, out_of_reach,
-                                   status_pages)
+                                   session_down, foreign_connections, garbage, hello_timeouts, evicted,
+                                   refused_hellos, foreign_hellos, wrong_keys, forged_records, false_sources,
+                                   out_of_reach, status_pages)
 
 namespace {
 
@@ -170,26 +170,26 @@ const std::string& Gateway::status(bool json) {
     return page.text;
 }
 
-Result<std::string> ask_status(const sites::Endpoint& gateway, bool json) {
-    constexpr int kPatienceMs = 3000;
-    constexpr std::size_t kMost = 16 << 20;
+Result<std::string> request_status(const sites::Endpoint& gateway, bool json) {
+    constexpr int kTimeoutMs = 3000;
+    constexpr std::size_t kMax = 16 << 20;
     auto socket = connect_to(gateway);
     if (!socket) return socket.error();
     const int descriptor = socket.value().get();
     const auto failed = [&](int code) { return system_error(code, "no status from " + gateway.to_string()); };
     const auto wait_for = [&](short events) {
         pollfd one{descriptor, events, 0};
-        return poll(&one, 1, kPatienceMs) == 1;
+        return poll(&one, 1, kTimeoutMs) == 1;
     };
     if (!wait_for(POLLOUT)) return failed(ETIMEDOUT);
     if (const auto error = option_of<int>(descriptor, SOL_SOCKET, SO_ERROR); error != 0)
         return failed(error.value_or(EIO));
-    const std::string_view question = json ? "GET /json HTTP/1.0\r\n\r\n" : "GET / HTTP/1.0\r\n\r\n";
-    if (send(descriptor, question.data(), question.size(), MSG_NOSIGNAL) !=
-        static_cast<ssize_t>(question.size()))
+    const std::string_view request = json ? "GET /json HTTP/1.0\r\n\r\n" : "GET / HTTP/1.0\r\n\r\n";
+    if (send(descriptor, request.data(), request.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(request.size()))
         return failed(errno);
     std::string answer;
-    while (answer.size() < kMost) {
+    while (answer.size() < kMax) {
         if (!wait_for(POLLIN)) return failed(ETIMEDOUT);
         char block[16384];
         const ssize_t size = recv(descriptor, block, sizeof block, 0);

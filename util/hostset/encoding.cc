@@ -93,7 +93,7 @@ std::string Sealer::seal(std::string_view message) {
 Result<std::optional<std::string>> Opener::next() {
     if (waiting_.size() < kHeaderBytes) return std::optional<std::string>();
     const auto length = wire::get<std::uint32_t>(reinterpret_cast<const std::byte*>(waiting_.data()));
-    if (length > most_) return Error{EMSGSIZE, fmt::format("a message of {} bytes", length)};
+    if (length > max_) return Error{EMSGSIZE, fmt::format("a message of {} bytes", length)};
     if (waiting_.size() < kHeaderBytes + length) return std::optional<std::string>();
     std::string message = waiting_.substr(kHeaderBytes, length);
     const std::string tag = tag_of(key_, number_++, message);

@@ -64,16 +64,16 @@ class Sealer {
 
 class Opener {
   public:
-    Opener(const wire::Key& key, std::size_t most) : key_(key), most_(most) {}
-    void allow(std::size_t most) { most_ = most; }
-    void feed(std::string_view bytes) { waiting_.append(bytes); }
+    Opener(const wire::Key& key, std::size_t max) : key_(key), max_(max) {}
+    void allow(std::size_t max) { max_ = max; }
+    void append(std::string_view bytes) { waiting_.append(bytes); }
     // Returns the next complete message, or nothing. An error is final: the message is too long, or its tag
     // is wrong.
     Result<std::optional<std::string>> next();
 
   private:
     wire::Key key_;
-    std::size_t most_;
+    std::size_t max_;
     std::uint64_t number_ = 0;
     std::string waiting_;
 };

@@ -26,11 +26,11 @@ int main(int argc, char** argv) {
     }
     hostset::HostSet& host_set = *formed.value();
     // All processes use the arguments of the head.
-    const auto told =
+    const auto received =
         host_set.exchange(fmt::format("{} {} {} {} {}", rounds, bytes, pause_ms, dies, sleeps), 10);
-    if (!told || !told.value()[0]) return 3;
+    if (!received || !received.value()[0]) return 3;
     char hosts[2][256] = {};
-    (void)std::sscanf(told.value()[0]->c_str(), "%u %u %u %255[^ ] %255[^ ]", &rounds, &bytes, &pause_ms,
+    (void)std::sscanf(received.value()[0]->c_str(), "%u %u %u %255[^ ] %255[^ ]", &rounds, &bytes, &pause_ms,
                       hosts[0], hosts[1]);
     const std::string& own = host_set.hosts()[host_set.rank()];
     for (unsigned round = 0; round < rounds; ++round) {

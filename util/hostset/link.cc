@@ -51,8 +51,8 @@ void Link::derive_keys() {
     const wire::Key from_head = wire::derive(token_, "crew: from the head", bytes_of(both));
     const wire::Key from_member = wire::derive(token_, "crew: from a member", bytes_of(both));
     sealer_ = std::make_unique<Sealer>(head ? from_head : from_member);
-    opener_ = std::make_unique<Opener>(head ? from_member : from_head, most_);
-    opener_->feed(std::string_view(in_).substr(own_number_.size()));
+    opener_ = std::make_unique<Opener>(head ? from_member : from_head, max_);
+    opener_->append(std::string_view(in_).substr(own_number_.size()));
     in_.clear();
     for (const std::string& message : unsealed_) send(message);
     unsealed_.clear();
@@ -67,9 +67,9 @@ bool Link::receive() {
         if (got < 0) return errno == EAGAIN;
         const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
         if (opener_ != nullptr) {
-            opener_->feed(bytes);
+            opener_->append(bytes);
             // Until the other side is authenticated, input is limited: read no more for now.
-            if (most_ == kMaxHello) return true;
+            if (max_ == kMaxHello) return true;
             continue;
         }
         in_ += bytes;
@@ -85,7 +85,7 @@ bool Link::progress() {
 
 Result<std::optional<std::string>> Link::next() {
     if (opener_ == nullptr) return std::optional<std::string>();
-    opener_->allow(most_);
+    opener_->allow(max_);
     return opener_->next();
 }
 

@@ -24,7 +24,7 @@ class Link {
     // token.
     Result<std::optional<std::string>> next();
     // Allows long messages. The head calls this only after the member has proved the token.
-    void allow_long_messages() { most_ = kMaxMessage; }
+    void allow_long_messages() { max_ = kMaxMessage; }
 
     int descriptor() const { return socket_.get(); }
     // POLLIN, and POLLOUT while output is pending.
@@ -38,7 +38,7 @@ class Link {
     FileDescriptor socket_;
     wire::Key token_, own_number_;
     Side side_;
-    std::size_t most_ = kMaxHello;
+    std::size_t max_ = kMaxHello;
     std::string in_, out_;  // in_: input before the keys are derived
     std::size_t sent_ = 0;
     std::vector<std::string> unsealed_;

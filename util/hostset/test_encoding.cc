@@ -66,7 +66,7 @@ Test(encoding, messages_come_whole_and_in_order) {
     Opener opener(key(1), 5000);
     std::vector<std::string> got;
     for (const char c : all) {
-        opener.feed({&c, 1});
+        opener.append({&c, 1});
         for (auto message = opener.next(); message.ok() && message.value(); message = opener.next())
             got.push_back(*message.value());
     }
@@ -77,9 +77,9 @@ Test(encoding, messages_come_whole_and_in_order) {
 Test(encoding, a_message_has_a_limit) {
     Sealer sealer(key(1));
     Opener opener(key(1), 10);
-    opener.feed(sealer.seal("0123456789"));
+    opener.append(sealer.seal("0123456789"));
     cr_assert_eq(take(opener).size(), 10U);
-    opener.feed(sealer.seal("0123456789a").substr(0, 20));  // the length alone is too large: no body needed
+    opener.append(sealer.seal("0123456789a").substr(0, 20));  // the length alone is too large: no body needed
     const auto message = opener.next();
     cr_assert_not(message.ok());
     cr_assert_eq(message.error().code, EMSGSIZE);
@@ -89,18 +89,18 @@ Test(encoding, an_invalid_tag_is_no_message) {
     Sealer sealer(key(1));
     const std::string first = sealer.seal("first"), second = sealer.seal("second");
     Opener other(key(2), 100), late(key(1), 100), again(key(1), 100);
-    other.feed(first);
+    other.append(first);
     cr_assert_not(other.next().ok(), "another key");
-    late.feed(second);
+    late.append(second);
     cr_assert_not(late.next().ok(), "the first one was left out");
-    again.feed(first + first);
+    again.append(first + first);
     cr_assert(take(again) == "first");
     cr_assert_not(again.next().ok(), "the same again");
     for (std::size_t at = 4; at < first.size(); ++at) {
         std::string changed = first;
         changed[at] = static_cast<char>(changed[at] ^ 1);
         Opener opener(key(1), 100);
-        opener.feed(changed);
+        opener.append(changed);
         cr_assert_not(opener.next().ok(), "byte %zu is another", at);
     }
 }

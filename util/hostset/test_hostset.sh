@@ -117,42 +117,42 @@ chmod +x "$work/apart"
 by=apart on0 --hosts $h0,$h1,$h2 --dies $h0
 if members_say; then pass "members of a dead head"; else fail "members of a dead head: $(cat "$work"/member-*)"; fi
 
-# Strangers: silent, sending rubbish, or sending too much; they stay connected until the host set has formed.
-cat >"$work/strangers" <<'END'
+# Foreign processes: silent, sending rubbish, or sending too much; they stay connected until the host set has formed.
+cat >"$work/foreign" <<'END'
 import socket, sys, threading
 
 host, _, port = sys.argv[1].rpartition(":")
 kept = []
 
 
-def be(words):
+def connect_and_send(data):
     for _ in range(40):
         try:
             s = socket.create_connection((host, int(port)), 5)
             kept.append(s)
-            if words is not None:
+            if data is not None:
                 s.settimeout(5)
-                s.sendall(words)
+                s.sendall(data)
                 print(len(s.recv(32)) == 32 and s.recv(1) == b"", flush=True)
         except OSError as error:
             print(isinstance(error, ConnectionResetError), flush=True)
 
 
 kinds = (None, b"GET / HTTP/1.0\r\n\r\n" * 9, b"\xff" * 100000, bytes(1 << 20))
-for thread in [threading.Thread(target=be, args=(words,)) for words in kinds]:
+for thread in [threading.Thread(target=connect_and_send, args=(data,)) for data in kinds]:
     thread.start()
 END
 cat >"$work/crowded" <<END
 #!/bin/sh
 at=\$(printf '%s' "\$*" | sed "s/.*--join '\([^',]*\).*/\1/")
-timeout 50 ip netns exec $h2 python3 "$work/strangers" "\$at" </dev/null >>"$work/seen" 2>&1 &
+timeout 50 ip netns exec $h2 python3 "$work/foreign" "\$at" </dev/null >>"$work/seen" 2>&1 &
 sleep 2
 exec "$work/agent" "\$@"
 END
 chmod +x "$work/crowded"
 by=crowded on0 --hosts $h0,$h1,$h2
-expect "strangers disturb nobody" 0 "0/3 works $h0.1 $h1.1 $h2.1"
-if grep -q True "$work/seen"; then pass "strangers are shown out"; else fail "strangers saw $(sort "$work/seen" | uniq -c)"; fi
+expect "foreign processes disturb no member" 0 "0/3 works $h0.1 $h1.1 $h2.1"
+if grep -q True "$work/seen"; then pass "foreign processes are refused"; else fail "foreign processes saw $(sort "$work/seen" | uniq -c)"; fi
 
 cat >"$work/spied" <<END
 #!/bin/sh

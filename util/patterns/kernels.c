@@ -43,11 +43,11 @@ static void sp(struct run* run) {
 // Over the planes of a grid, from two neighbours to the two on the other side.
 static void sweep(struct run* run, int to_column, int to_row, int from_column, int from_row) {
     for (int plane = 0; plane < 100; plane++) {
-        pass_on(run, -1, from_column, 1040);
-        pass_on(run, -1, from_row, 1040);
+        receive_and_send(run, -1, from_column, 1040);
+        receive_and_send(run, -1, from_row, 1040);
         compute(run, 1.2);
-        pass_on(run, to_column, -1, 1040);
-        pass_on(run, to_row, -1, 1040);
+        receive_and_send(run, to_column, -1, 1040);
+        receive_and_send(run, to_row, -1, 1040);
     }
 }
 

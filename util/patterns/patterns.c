@@ -58,7 +58,7 @@ static void count(struct run* run, int to, size_t bytes) {
     struct crossings* all = &run->crossings;
     int i = 0;
     while (i < all->used && all->at[i].bytes != bytes) i++;
-    if (i == kLengthsMost) return;
+    if (i == kMaxLengths) return;
     if (i == all->used) all->at[all->used++].bytes = bytes;
     all->at[i].messages++;
 }
@@ -110,7 +110,7 @@ void exchange(struct run* run, int to, int from, size_t bytes) {
     check_stamp(run, run->in, bytes, from);
 }
 
-void pass_on(struct run* run, int to, int from, size_t bytes) {
+void receive_and_send(struct run* run, int to, int from, size_t bytes) {
     // Sender and receiver are at different steps: the stamp depends on the iteration alone.
     if (to >= 0) count(run, to, bytes);
     if (run->counting) return;

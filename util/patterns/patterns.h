@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 // tcp_watch.c: events on this process's own long connections, as reported by the kernel (TCP_INFO).
-enum { kWatchedMost = 1024 };
+enum { kMaxWatched = 1024 };
 
 struct tcp_watch {
     uint32_t long_us;  // threshold: a connection with a longer round trip is a long one
@@ -15,7 +15,7 @@ struct tcp_watch {
         uint32_t sent;  // segments with data, at the last look
         uint8_t idle;   // at the last look
         uint8_t known;
-    } at[kWatchedMost];  // by descriptor
+    } at[kMaxWatched];  // by descriptor
     uint64_t idle_restarts;
     uint64_t looked_ms;
     int forgetful;  // whether the congestion window is reset after a pause, at the last look
@@ -29,14 +29,14 @@ struct tcp_sums {
 void tcp_watch_look(struct tcp_watch* watch);
 void tcp_watch_sum(struct tcp_watch* watch, struct tcp_sums* sums);
 
-enum { kLengthsMost = 32 };  // limit of distinct message lengths between the halves of the ranks
+enum { kMaxLengths = 32 };  // limit of distinct message lengths between the halves of the ranks
 
 // Messages from one half of the ranks to the other, by length.
 struct crossings {
     int used;
     struct {
         uint64_t bytes, messages;
-    } at[kLengthsMost];
+    } at[kMaxLengths];
 };
 
 struct run {
@@ -70,9 +70,9 @@ void compute(struct run* run, double milliseconds);
 int neighbour(const struct run* run, int rows, int columns);
 void exchange(struct run* run, int to, int from, size_t bytes);  // both at once
 void exchange_many(struct run* run, const int* peers, int count,
-                   size_t bytes);                               // with each peer, all at once
-void pass_on(struct run* run, int to, int from, size_t bytes);  // receives, then sends
-void exchange_all(struct run* run, size_t bytes);               // alltoall, `bytes` per rank
-void sum_up(struct run* run, size_t bytes);                     // allreduce
+                   size_t bytes);                                        // with each peer, all at once
+void receive_and_send(struct run* run, int to, int from, size_t bytes);  // receives, then sends
+void exchange_all(struct run* run, size_t bytes);                        // alltoall, `bytes` per rank
+void sum_up(struct run* run, size_t bytes);                              // allreduce
 
 #endif

@@ -33,7 +33,7 @@ static bool forgets(int fd) {
 
 static void look_at(struct tcp_watch* watch, int fd, struct tcp_sums* sums) {
     struct tcp_info info;
-    if (fd < 0 || fd >= kWatchedMost || !info_of(fd, &info)) return;
+    if (fd < 0 || fd >= kMaxWatched || !info_of(fd, &info)) return;
     if (sums) {
         sums->all_connections++;
         sums->all_retransmissions += info.tcpi_total_retrans;

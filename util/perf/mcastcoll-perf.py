@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures collectives of libfabric or MPI, one stack beside the others, taking turns in one run.
 
-On a shared machine two runs cannot be compared with each other, only turns within one run. This file has the arguments;
+On a shared machine two runs cannot be compared with each other, only repetitions within one run. This file has the arguments;
 perf_bench.py measures, perf_stacks.py has the stacks, perf_report.py prints the results.
 """
 import os
@@ -15,7 +15,7 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
         sys.path.insert(0, os.path.realpath(folder))
 
 import perf_report  # noqa: E402
-from perf_arguments import MOST_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
+from perf_arguments import MAX_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
 from perf_stacks import StackError, cores, read_tables  # noqa: E402
 
@@ -30,7 +30,7 @@ DEFAULT_OPERATIONS = {"mpi": "bcast,barrier,allreduce,allgather", "fabric": "bro
 USAGE = """
   mcastcoll-perf                                              mcastcoll and Open MPI's collectives, on this host
   mcastcoll-perf --hosts 8,16 --operation bcast --sizes 8,64K on the virtual hosts of util/cluster, as root
-  mcastcoll-perf --rounds 2 --svg latency.svg                 two turns of each stack, and a chart
+  mcastcoll-perf --rounds 2 --svg latency.svg                 two repetitions of each stack, and a chart
   mcastcoll-perf --list-stacks                                all known stacks"""
 
 
@@ -44,9 +44,9 @@ def arguments():
                    help="'all', or some of: " + ", ".join(MPI) + "; with the prefix i: nonblocking; with --level fabric: "
                    + ", ".join(OPERATIONS["fabric"]))
     p.add_argument("--sizes", type=sizes, default="8,1K,64K,1M", metavar="S,S,..", help="bytes, see mcastcoll-perf(1) (8,1K,64K,1M)")
-    p.add_argument("--ranks", "--members", dest="ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..",
+    p.add_argument("--ranks", "--members", dest="ranks", type=numbers(2, MAX_RANKS), metavar="N,N,..",
                    help="processes (4, or one per host)")
-    p.add_argument("--hosts", type=numbers(2, MOST_RANKS), metavar="H,H,..",
+    p.add_argument("--hosts", type=numbers(2, MAX_RANKS), metavar="H,H,..",
                    help="number of hosts of util/cluster, as root (this host only)")
     p.add_argument("--stacks", type=words, metavar="S,S,..", help="the first is compared with the others "
                    f"({STACKS['mpi']}; --level fabric: {STACKS['fabric']})")
@@ -56,7 +56,7 @@ def arguments():
     p.add_argument("--list-stacks", action="store_true", help="list all stacks")
     p.add_argument("--inner", metavar="PROVIDER", help="FI_MCASTCOLL_INNER, for example tcp or shm")
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
-    add_times(p, "turns of each stack at each cell (5)", seconds=0.3)
+    add_times(p, "repetitions of each stack at each cell (5)", seconds=0.3)
     p.add_argument("--metric", choices=("last", "max"), default="last", help="last: the last rank's end minus the start; "
                    "max: the longest time of any rank, as in OSU and IMB (last)")
     p.add_argument("--yield", dest="yields", choices=("auto", "yes", "no"), default="auto",

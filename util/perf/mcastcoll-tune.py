@@ -16,7 +16,7 @@ for folder in (os.path.join(HERE, "..", "share", "mcastcoll", "perf"), HERE):
     if os.path.exists(os.path.join(folder, "perf_bench.py")):
         sys.path.insert(0, os.path.realpath(folder))
 
-from perf_arguments import MOST_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
+from perf_arguments import MAX_RANKS, Parser, add_times, number, numbers, places_of, sizes, words  # noqa: E402
 from perf_bench import Bench  # noqa: E402
 from perf_report import cells_of  # noqa: E402
 from perf_selection import COMPONENT, PROVIDER, choices, table_text  # noqa: E402
@@ -40,16 +40,16 @@ def arguments():
     p.add_argument("--operation", "--operations", dest="operations", type=words, metavar="O,O,..",
                    help=f"(all) provider: {', '.join(PROVIDER)}; component: {', '.join(COMPONENT_OPERATIONS)}")
     p.add_argument("--sizes", type=sizes, default="8,1K,8K,64K,512K", metavar="S,S,..", help="bytes (8,1K,8K,64K,512K)")
-    p.add_argument("--hosts", type=numbers(2, MOST_RANKS), metavar="H,H,..",
+    p.add_argument("--hosts", type=numbers(2, MAX_RANKS), metavar="H,H,..",
                    help="number of hosts of util/cluster, as root (this host only)")
-    p.add_argument("--ranks", type=numbers(2, MOST_RANKS), metavar="N,N,..", help="processes (4, or one per host)")
+    p.add_argument("--ranks", type=numbers(2, MAX_RANKS), metavar="N,N,..", help="processes (4, or one per host)")
     p.add_argument("--stack", default="mcastcoll", metavar="NAME", help="row of stacks.conf that launches mcastcoll (mcastcoll)")
     p.add_argument("--previous", default="ompi-tuned", metavar="NAME", help="component: stack to compare with (ompi-tuned)")
     p.add_argument("--stacks-file", action="append", default=[], metavar="FILE", help="file with rows as in stacks.conf")
     p.add_argument("--loss", type=number(0, 100, float), default=0.0, metavar="P", help="percent of multicast datagrams lost (0)")
     p.add_argument("--margin", type=number(0, 100, float), default=5.0, metavar="P",
                    help="percent by which an alternative must be faster than the first one (5)")
-    add_times(p, "turns of each alternative (5)", seconds=0.2)
+    add_times(p, "repetitions of each alternative (5)", seconds=0.2)
     return p
 
 

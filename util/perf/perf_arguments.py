@@ -5,8 +5,8 @@ import subprocess
 
 from perf_stacks import HERE, Place, cores, program_path
 
-MOST_RANKS = 63
-MOST_BYTES = 1 << 30
+MAX_RANKS = 63
+MAX_BYTES = 1 << 30
 
 
 class Parser(argparse.ArgumentParser):
@@ -35,7 +35,7 @@ class Short(argparse.Action):
 def size(text):
     shift = {"K": 10, "M": 20, "G": 30}.get(text[-1:], 0)
     digits = text[:-1] if shift else text
-    if not digits.isdigit() or int(digits) << shift > MOST_BYTES:
+    if not digits.isdigit() or int(digits) << shift > MAX_BYTES:
         raise argparse.ArgumentTypeError(f"'{text}': give bytes up to 1G, comma-separated, with K, M or G")
     return int(digits) << shift
 
@@ -67,8 +67,8 @@ def words(text):
 
 def add_times(p, rounds, seconds):
     p.add_argument("--rounds", type=number(1, 1000), default=5, metavar="R", help=rounds)
-    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"seconds of each turn ({seconds})")
-    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="seconds after which a turn counts as hung (60)")
+    p.add_argument("--seconds", type=number(0.01, 600, float), default=seconds, metavar="S", help=f"seconds of each repetition ({seconds})")
+    p.add_argument("--timeout", type=number(1, 3600, float), default=60, metavar="S", help="seconds after which a repetition counts as hung (60)")
     p.add_argument("--limit", type=number(1, 86400, float), metavar="S", help="seconds for the whole run: fewer rounds if time is short")
 
 

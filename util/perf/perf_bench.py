@@ -2,14 +2,14 @@
 
 Algorithm: at each place (number of hosts and ranks) every stack has one job. All jobs stay alive, asleep, and are woken one
 at a time: for each cell (operation and size), in each round, every stack measures once, beginning with a different stack
-each round. So other load of the machine affects all stacks alike, and launch times do not count. The figure of a turn is
-its median; a stack's figure is the median of its turns; a ratio is the median of the rounds' ratios, each between adjacent
-turns. A stack that is ten times slower after two turns, or a hundred times after one, gets no more turns in that cell. A
+each round. So other load of the machine affects all stacks alike, and launch times do not count. The figure of a repetition is
+its median; a stack's figure is the median of its repetitions; a ratio is the median of the rounds' ratios, each between adjacent
+repetitions. A stack that is ten times slower after two repetitions, or a hundred times after one, gets no more repetitions in that cell. A
 stack that hangs, crashes or returns wrong data is reported and launched again for the next cell. If the first stack would
-fail --fail-above, there are up to three times the rounds: a ratio from a few turns on a busy machine is unreliable. The
+fail --fail-above, there are up to three times the rounds: a ratio from a few repetitions on a busy machine is unreliable. The
 floor (perf_floor.c) has a ratio, too, but no stack counts as slow against the floor, and --fail-above ignores it.
 
-On the cluster, the switch's ports count the bytes sent by each host during a turn, divided by the operations of the turn;
+On the cluster, the switch's ports count the bytes sent by each host during a repetition, divided by the operations of the repetition;
 these include the barriers between operations.
 
 Ownership: a Job owns its processes, its pipes and its folder, and ends all of them; the Bench ends every job it started;
@@ -28,10 +28,10 @@ import time
 
 from perf_stacks import LAB, StackError, cores, launch_line
 
-LOST = {1: 100, 2: 10}  # turns: factor of slowness
-LEAST_TURNS = 2
-MOST_LAUNCHES = 3
-MOST_AGAIN = 3
+LOST = {1: 100, 2: 10}  # repetitions: factor of slowness
+MIN_REPETITIONS = 2
+MAX_LAUNCHES = 3
+MAX_AGAIN = 3
 START_LIMIT_S = 180
 END_LIMIT_S = 60
 SETTLE_S = 10
@@ -80,7 +80,7 @@ class Lab:
 
 class Job:
     """One stack's job: alive from its launch to the end of a place's measurements, asleep except for its turns. The ranks
-    sleep in read(), where no MPI can spin; a turn is a line in each rank's pipe, and rank 0 answers with a line of JSON."""
+    sleep in read(), where no MPI can spin; a repetition is a line in each rank's pipe, and rank 0 answers with a line of JSON."""
 
     def __init__(self, stack, place, line, env):
         self.stack, self.place, self.error, self.stuck = stack, place, None, False
@@ -121,7 +121,7 @@ class Job:
             self.error = f"{what}: no JSON"
         return None
 
-    def turn(self, operation, size, seconds, probes, limit_s):
+    def repeat(self, operation, size, seconds, probes, limit_s):
         """Rank 0's answer, or None; then the job is unusable and has the reason."""
         words = f"{operation}:{size}:{seconds:g}" + (f":{probes}" if probes else "") + "\n"
         for pipe in self.pipes:
@@ -187,18 +187,18 @@ class Bench:
         job = self.jobs.get(stack.name)
         if job and not job.error:
             return job
-        if self.launches.get(stack.name, 0) == MOST_LAUNCHES:
+        if self.launches.get(stack.name, 0) == MAX_LAUNCHES:
             return None
         self.launches[stack.name] = self.launches.get(stack.name, 0) + 1
         try:
             job = Job(stack, self.place, *launch_line(stack, self.place, self.timeout_s))
         except (StackError, OSError) as problem:
-            self.launches[stack.name] = MOST_LAUNCHES
+            self.launches[stack.name] = MAX_LAUNCHES
             self.note(f"{stack.name} cannot be launched: {problem}")
             return None
         self.jobs[stack.name] = job
         if job.error:
-            self.launches[stack.name] = MOST_LAUNCHES  # it would not start the next time either
+            self.launches[stack.name] = MAX_LAUNCHES  # it would not start the next time either
             self.failed(job)
             return None
         return job
@@ -209,70 +209,70 @@ class Bench:
         for line in job.tail():
             self.say(f"     {line}")
 
-    def turn(self, stack, cell, turns):
+    def repeat(self, stack, cell, repetitions):
         job = self.launch(stack)
         if not job:
             return "not launched"
         before = self.lab.sent_bytes()
-        result = job.turn(*cell, self.seconds, self.probes if cell[0].startswith("i") else 0, self.timeout_s)
+        result = job.repeat(*cell, self.seconds, self.probes if cell[0].startswith("i") else 0, self.timeout_s)
         if result is None:
             self.failed(job)
             return job.error
         if "unavailable" in result:
             return result["unavailable"]
         result["sent_bytes"] = [(b - a) / max(result["operations"], 1) for a, b in zip(before, self.lab.sent_bytes())]
-        turns.append(result)
+        repetitions.append(result)
         return f"{result['bad']} results were wrong" if result["bad"] else None
 
-    def median(self, turns):
-        return statistics.median(t[f"{self.metric}_us"]["median"] for t in turns) if turns else float("inf")
+    def median(self, repetitions):
+        return statistics.median(t[f"{self.metric}_us"]["median"] for t in repetitions) if repetitions else float("inf")
 
-    def behind(self, turns, best):
-        return any(len(turns) >= t and self.median(turns) > factor * best for t, factor in LOST.items())
+    def behind(self, repetitions, best):
+        return any(len(repetitions) >= t and self.median(repetitions) > factor * best for t, factor in LOST.items())
 
-    def in_doubt(self, turns):
+    def seems_slow(self, repetitions):
         """Whether the first stack seems slower than allowed."""
-        first = turns[self.stacks[0].name]
-        return self.enough and any(self.least_ratio(first, turns[s.name]) > self.enough for s in self.rivals())
+        first = repetitions[self.stacks[0].name]
+        return self.enough and any(self.least_ratio(first, repetitions[s.name]) > self.enough for s in self.rivals())
 
     def rivals(self):
         return [s for s in self.stacks[1:] if not s.is_floor()]
 
     @staticmethod
-    def ratio(first, turns, metric):
-        """From adjacent turns; 0 if there are none."""
-        pairs = [(a[f"{metric}_us"]["median"], b[f"{metric}_us"]["median"]) for a, b in zip(first, turns)]
+    def ratio(first, repetitions, metric):
+        """From adjacent repetitions; 0 if there are none."""
+        pairs = [(a[f"{metric}_us"]["median"], b[f"{metric}_us"]["median"]) for a, b in zip(first, repetitions)]
         return statistics.median(a / max(b, 1e-3) for a, b in pairs) if pairs else 0
 
-    def least_ratio(self, first, turns):
+    def least_ratio(self, first, repetitions):
         """By the smaller of two ratios: `last` excludes work before the last rank's entry, `max` includes the whole wait for
         that rank."""
-        return min(self.ratio(first, turns, metric) for metric in ("last", "max"))
+        return min(self.ratio(first, repetitions, metric) for metric in ("last", "max"))
 
     def measure(self, cell):
-        """All turns of one cell; if the machine is too slow, only as many as fit into the cell's share of the remaining time,
+        """All repetitions of one cell; if the machine is too slow, only as many as fit into the cell's share of the remaining time,
         but at least two."""
-        begin, turns = time.monotonic(), {s.name: [] for s in self.stacks}
+        begin, repetitions = time.monotonic(), {s.name: [] for s in self.stacks}
         share = (self.start + self.limit_s - begin) / self.cells_left if self.limit_s else None
         errors = {}
-        for number in range(self.rounds * MOST_AGAIN):
+        for number in range(self.rounds * MAX_AGAIN):
             spent = time.monotonic() - begin
-            if number >= self.rounds and not self.in_doubt(turns):
+            if number >= self.rounds and not self.seems_slow(repetitions):
                 break
-            if share is not None and number >= (LEAST_TURNS if share > 0 else 1) and spent * (number + 1) / number > share:
+            if share is not None and number >= (MIN_REPETITIONS if share > 0 else 1) and spent * (number + 1) / number > share:
                 break
-            first, best = number % len(self.stacks), min((self.median(turns[s.name]) for s in self.stacks if not s.is_floor()), default=0)
+            first, best = number % len(self.stacks), min((self.median(repetitions[s.name]) for s in self.stacks if not s.is_floor()), default=0)
             for stack in self.stacks[first:] + self.stacks[:first]:
-                if stack.name in errors or (stack is not self.stacks[0] and self.behind(turns[stack.name], best)):
+                if stack.name in errors or (stack is not self.stacks[0] and self.behind(repetitions[stack.name], best)):
                     continue
-                error = self.turn(stack, cell, turns[stack.name])
+                error = self.repeat(stack, cell, repetitions[stack.name])
                 if error:
                     errors[stack.name] = error
         self.cells_left -= 1
-        return [self.row(cell, stack, turns, errors.get(stack.name)) for stack in self.stacks]
+        return [self.row(cell, stack, repetitions, errors.get(stack.name)) for stack in self.stacks]
 
-    def row(self, cell, stack, turns, error):
-        own, reference = turns[stack.name], turns[self.stacks[0].name]
+    def row(self, cell, stack, repetitions, error):
+        own, reference = repetitions[stack.name], repetitions[self.stacks[0].name]
         row = {"operation": cell[0], "bytes": cell[1], "hosts": self.place.hosts, "ranks": self.place.ranks,
                "stack": stack.name, "error": error}
         if not own:

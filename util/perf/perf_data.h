@@ -18,7 +18,7 @@
 enum {
     kPerfMaxSamples = 20000,
     kPerfWarmup = 4,
-    kPerfLeastSamples = 3,
+    kPerfMinSamples = 3,
     kPerfGuardBytes = 8,
     kPerfGuardValue = 0xa5
 };
@@ -161,10 +161,10 @@ static inline uint64_t perf_measure(double seconds, void* bench,
     } while (agree(bench, ++warmed < kPerfWarmup && perf_now_us() - begin < seconds * 1e5));
     do {
         const double spent = perf_now_us() - begin, left = seconds * 1e6 - spent,
-                     most = (double)(kPerfMaxSamples - done);
+                     allowed = (double)(kPerfMaxSamples - done);
         const double half = left / (spent / (double)(done + warmed)) / 2;
-        const bool enough = most < 1 || (left <= 0 && done >= kPerfLeastSamples);
-        count = agree(bench, enough ? 0 : half < 1 ? 1 : (uint64_t)(half < most ? half : most));
+        const bool enough = allowed < 1 || (left <= 0 && done >= kPerfMinSamples);
+        count = agree(bench, enough ? 0 : half < 1 ? 1 : (uint64_t)(half < allowed ? half : allowed));
         if (count != 0 && !run(bench, done, count)) return 0;
         done += count;
     } while (count != 0);

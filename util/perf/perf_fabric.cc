@@ -101,7 +101,7 @@ Bench::Bench(Member& me, Times* times, const Settings& settings)
       times_(times),
       root_(settings.root),
       folder_(settings.serve),
-      set_(me.everybody()),
+      set_(me.all_members()),
       group_(me.join(set_.get())) {
     side_.rank = static_cast<int>(me.rank());
     side_.size = static_cast<int>(me.size());

@@ -267,7 +267,7 @@ static uint64_t take_run(struct perf_floor* f, uint64_t serial, int from, uint64
     return next;
 }
 
-static bool hear(struct perf_floor* f, uint64_t serial, int from, uint8_t* data, uint64_t bytes) {
+static bool receive_all(struct perf_floor* f, uint64_t serial, int from, uint8_t* data, uint64_t bytes) {
     const uint64_t all = datagrams_of(bytes), lost_before = f->lost;
     double quiet_since = perf_now_us();
     for (uint64_t next = 0; next < all;) {
@@ -289,7 +289,7 @@ static bool hear(struct perf_floor* f, uint64_t serial, int from, uint8_t* data,
     return f->lost == lost_before;
 }
 
-static void tell_root(struct perf_floor* f, const struct perf_side* s, uint64_t bytes) {
+static void send_to_root(struct perf_floor* f, const struct perf_side* s, uint64_t bytes) {
     const struct header h = {(uint32_t)s->serial, 0, (uint32_t)f->rank};
     struct iovec pieces[2] = {{(void*)&h, sizeof(h)}, {s->send, bytes}};
     const struct msghdr m = {.msg_iov = pieces, .msg_iovlen = 2};
@@ -345,11 +345,11 @@ static bool run_between_hosts(struct perf_floor* f, const struct perf_side* s) {
     const int from = f->operation == kFloorBcast ? s->root : 0;
     if (f->operation != kFloorBcast) {
         if (f->rank != 0)
-            tell_root(f, s, bytes);
+            send_to_root(f, s, bytes);
         else if (!gather(f, s, bytes))
             return false;
     }
-    if (f->rank != from) return hear(f, s->serial, from, s->receive, bytes);
+    if (f->rank != from) return receive_all(f, s->serial, from, s->receive, bytes);
     cast(f, s->serial, s->receive, bytes);
     return true;
 }
@@ -360,9 +360,9 @@ static void raise_flag(struct perf_floor* f, uint64_t value) {
     atomic_store_explicit(&f->flags[f->rank].value, value, memory_order_release);
 }
 
-static uint64_t wait_for(struct perf_floor* f, int rank, uint64_t least) {
+static uint64_t wait_for(struct perf_floor* f, int rank, uint64_t min) {
     uint64_t value;
-    while ((value = atomic_load_explicit(&f->flags[rank].value, memory_order_acquire)) < least) rest(f);
+    while ((value = atomic_load_explicit(&f->flags[rank].value, memory_order_acquire)) < min) rest(f);
     return value;
 }
 

@@ -298,14 +298,14 @@ static uint64_t agree(void* bench, uint64_t own) {
 static double overlap(struct bench* b, double alone_us) {
     uint64_t count = kOverlapSamples;
     const double allowed = b->seconds * 1e6 * kOverlapShare / (2 * alone_us + 1);
-    if (allowed < (double)count) count = allowed < kPerfLeastSamples ? kPerfLeastSamples : (uint64_t)allowed;
-    double plan[2] = {alone_us, (double)count}, longest[kOverlapSamples];
-    MPI_Bcast(plan, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-    count = (uint64_t)plan[1];
-    for (uint64_t i = 0; i < count; ++i) b->bad += !once(b, i, plan[0], b->probes);
+    if (allowed < (double)count) count = allowed < kPerfMinSamples ? kPerfMinSamples : (uint64_t)allowed;
+    double agreed[2] = {alone_us, (double)count}, longest[kOverlapSamples];
+    MPI_Bcast(agreed, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    count = (uint64_t)agreed[1];
+    for (uint64_t i = 0; i < count; ++i) b->bad += !once(b, i, agreed[0], b->probes);
     MPI_Reduce(b->own, longest, (int)count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (b->side.rank != 0) return 0;
-    const double hidden = 1 - (perf_sum_up(longest, count).median - plan[0]) / plan[0];
+    const double hidden = 1 - (perf_sum_up(longest, count).median - agreed[0]) / agreed[0];
     return hidden < 0 ? 0 : hidden > 1 ? 100 : 100 * hidden;
 }
 
@@ -368,7 +368,7 @@ static struct perf_result measure(struct bench* b, const char* text) {
 }
 
 // Drives progress for a moment before this rank sleeps in read(): peers may depend on the last messages of
-// the turn.
+// the repetition.
 static void settle(void) {
     for (int i = 0; i < 100; ++i) {
         int flag;

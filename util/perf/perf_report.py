@@ -1,4 +1,4 @@
-"""The results as a table for people, CSV, JSON, Markdown, and as curves drawn by gnuplot; the verdict of --fail-above."""
+"""The results as a table for people, CSV, JSON, Markdown, and as curves drawn by gnuplot; the result of --fail-above."""
 import csv
 import json
 import shutil

@@ -171,7 +171,7 @@ def openmpi_command(stack, place, program, env):
         if "FI_PROVIDER_PATH" in env:
             command += ["-x", "FI_PROVIDER_PATH"]
     for name in stack.settings:
-        if not (place.hosts and name.startswith("FI_")):  # passed on by util/cluster/run
+        if not (place.hosts and name.startswith("FI_")):  # forwarded by util/cluster/run
             command += ["-x", name]
     floor = ["--floor", "yield" if place.yields else "spin"] if stack.is_floor() else []
     return command + options + [program, *(["--stay"] if place.hosts else []), *floor]

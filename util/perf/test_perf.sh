@@ -32,14 +32,14 @@ refuses "bytes up to 1G" $perf --sizes 8,x
 refuses "bytes up to 1G" $perf --sizes 2G
 refuses "give multiples of 8" $perf --operation allreduce --sizes 12
 refuses "give a number from 2 to 63" $perf --ranks 1
-refuses "give some of mcastcoll" $perf --stacks nobody
+refuses "give some of mcastcoll" $perf --stacks unknown
 refuses "is not a launcher: give openmpi" $perf --stack 'x=slurm a'
 refuses "this host" $perf --level fabric --hosts 2
 refuses "give some of allgather, allreduce" ./mcastcoll-tune.py --table provider --out "$work/x" --operation barrier
 refuses "no folder for" ./mcastcoll-tune.py --table provider --out /nowhere/x
 
 # A busy machine may suspend a rank for seconds: limits are only against hangs, and a stack that is a hundred times slower in its
-# first turn rightly gets no second turn.
+# first repetition rightly gets no second repetition.
 fabric() {
     timeout 900 "$perf" --level fabric --timeout 300 --members 3 --operation broadcast,barrier,allreduce --sizes 8,4K --rounds 2 --seconds 0.05 \
         --stacks fi-hosts,fi-blocking --csv "$work/a.csv" --json "$work/a.json" || return

@@ -26,11 +26,11 @@ World::Content World::expected_content(std::uint32_t group, std::uint64_t step) 
     auto& known = groups_[group].expected[step];
     Content content = known.lock();
     if (content == nullptr) {
-        const Plan& plan = options_.plans[group];
-        const Step& what = plan.script[step];
+        const EngineSetup& setup = options_.setups[group];
+        const Step& what = setup.script[step];
         content = std::make_shared<const std::vector<std::byte>>(
             engine::reduces(what.kind)
-                ? reduced(group, step, what, plan.config.members, plan.config.tree_arity)
+                ? reduced(group, step, what, setup.config.members, setup.config.tree_arity)
                 : content_of(group, step, what.bytes));
         known = content;
     }
@@ -39,7 +39,7 @@ World::Content World::expected_content(std::uint32_t group, std::uint64_t step) 
 
 bool World::can_post(const Member& member) const {
     return member.joined && !member.failed && !member.closed &&
-           member.posted.size() < options_.plans[member.group].script.size() &&
+           member.posted.size() < options_.setups[member.group].script.size() &&
            member.posted.size() < member.completed + options_.in_flight;
 }
 
@@ -153,7 +153,7 @@ void World::member_joined(std::uint32_t index) {
 // Begins the next separated operation, or the close after the last.
 void World::begin_step(std::uint32_t number) {
     const Group& group = groups_[number];
-    const std::vector<Step>& script = options_.plans[number].script;
+    const std::vector<Step>& script = options_.setups[number].script;
     const std::size_t step = begun(number);
     const Nanoseconds start = now() + options_.settle;
     if (step == script.size()) {
@@ -237,9 +237,9 @@ engine::Counters World::total() const {
 }
 
 std::int64_t World::peak_bytes_per_member() const {
-    std::int64_t most = 0;
-    for (const Member& member : members_) most = std::max(most, member.peak_bytes);
-    return most;
+    std::int64_t max = 0;
+    for (const Member& member : members_) max = std::max(max, member.peak_bytes);
+    return max;
 }
 
 // Inputs of operations, and intermediate results: bytes that come bit by bit, as if from another level of a
@@ -278,8 +278,8 @@ void World::advance_streams(std::uint32_t index) {
         const std::uint64_t step = member.streams[i];
         Posted& posted = member.posted[step];
         const std::uint64_t bytes = posted.source.size(), before = posted.ready;
-        const std::uint64_t most = random_.chance(0.2) ? bytes : bytes / 8 + 1;
-        posted.ready = std::min(bytes, before + 1 + random_.below(most));
+        const std::uint64_t max = random_.chance(0.2) ? bytes : bytes / 8 + 1;
+        posted.ready = std::min(bytes, before + 1 + random_.below(max));
         const std::uint64_t ready = posted.ready;
         std::memcpy(streamed_into(posted).data() + before, posted.source.data() + before, ready - before);
         if (ready == bytes) {
@@ -335,10 +335,10 @@ void World::check_arrived(std::uint32_t index) {
     Posted& posted = member.posted.back();
     const std::uint64_t arrived = member.engine->arrived(operation_of(step));
     if (arrived == posted.arrived) return;
-    const std::uint64_t most = std::min<std::uint64_t>(posted.buffer.size(), posted.ready);
-    if (arrived < posted.arrived || arrived > most)
+    const std::uint64_t max = std::min<std::uint64_t>(posted.buffer.size(), posted.ready);
+    if (arrived < posted.arrived || arrived > max)
         return complain(fmt::format("{} has {} bytes of step {} after {}, of {}", name_of(index), arrived,
-                                    step, posted.arrived, most));
+                                    step, posted.arrived, max));
     const bool unreleased = rank_at(index) == 0 && script_of(index)[step].hold;  // more is added later
     const std::size_t more = arrived - posted.arrived;
     if (!unreleased && posted.expected != nullptr &&

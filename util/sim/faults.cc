@@ -79,15 +79,15 @@ Nanoseconds FaultInjector::copy_delay(Nanoseconds now) {
 Nanoseconds FaultInjector::message_arrival(Nanoseconds at, std::uint32_t sender, std::uint32_t receiver,
                                            Nanoseconds retransmission) {
     if (no_message_faults_) return at;
-    const Nanoseconds planned = at;
+    const Nanoseconds usual_at = at;
     if (!healed(at)) {
         at = at + random_.up_to(faults_.jitter);
-        if (random_.chance(faults_.spike) && faults_.spikes.covers(planned)) at = at + faults_.spike_delay;
+        if (random_.chance(faults_.spike) && faults_.spikes.covers(usual_at)) at = at + faults_.spike_delay;
         // A retransmission can be lost like the first attempt, and waits longer each time.
         for (int doubled = 0; doubled < 6 && random_.chance(faults_.message_loss); ++doubled)
             at = at + Nanoseconds{retransmission.value << doubled};
         for (const Faults::Outage& split : faults_.splits)
-            if (split.when.covers(planned) && apart(split, sender, receiver))
+            if (split.when.covers(usual_at) && apart(split, sender, receiver))
                 at = std::max(at, std::min(split.when.to, faults_.heal_at) + retransmission);
     }
     if (faults_.messages_overtake) return at;
@@ -95,12 +95,12 @@ Nanoseconds FaultInjector::message_arrival(Nanoseconds at, std::uint32_t sender,
     const auto held = held_until_.find(pair);
     if (held != held_until_.end()) {
         at = std::max(at, held->second + Nanoseconds{1});
-        if (at == planned) {  // the late message has arrived
+        if (at == usual_at) {  // the late message has arrived
             held_until_.erase(held);
             return at;
         }
     }
-    if (at > planned) held_until_[pair] = at;
+    if (at > usual_at) held_until_[pair] = at;
     return at;
 }
 

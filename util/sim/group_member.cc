@@ -17,36 +17,36 @@ const topology::Policy kPolicy;
 // Completed operations whose buffers are kept, to detect late writes.
 constexpr std::size_t kKept = 16;
 
-group::JoinParameters join_parameters(const wire::JoinId& id, std::uint32_t rank, const GroupPlan& plan,
+group::JoinParameters join_parameters(const wire::JoinId& id, std::uint32_t rank, const GroupSetup& setup,
                                       const GroupOptions& options, Nanoseconds now) {
     return {.id = id,
             .self = rank_of(rank),
-            .members = plan.members.size(),
+            .members = setup.members.size(),
             .deadline = now + options.join_timeout,
-            .settings = {.repair = plan.repair, .security = options.security},
+            .settings = {.repair = setup.repair, .security = options.security},
             .policy = kPolicy,
-            .selection = plan.selection,
+            .selection = setup.selection,
             .means = {.message_bytes = group::kMessageBytes,
                       .key = options.key,
-                      .most_open = 16,
+                      .max_open = 16,
                       .memory = {},
                       .stall_timeout = options.stall_timeout}};
 }
 
-std::uint64_t number_of_list(const SharedPlan& shared, const GroupProcess& process) {
+std::uint64_t number_of_list(const SharedGroup& shared, const GroupProcess& process) {
     constexpr std::uint64_t kOther = std::uint64_t{1} << 63;
     return shared.number() | (process.world().options().other_secret == process.number() ? kOther : 0);
 }
 
 }  // namespace
 
-GroupMember::GroupMember(GroupProcess& process, SharedPlan& shared)
+GroupMember::GroupMember(GroupProcess& process, SharedGroup& shared)
     : process_(process),
       shared_(shared),
-      plan_(shared.plan()),
+      setup_(shared.setup()),
       id_{number_of_list(shared, process), process.counted()},
       rank_(shared.rank_of(process.number())),
-      core_(join_parameters(id_, rank_, plan_, process.world().options(), process.world().now()), *this) {}
+      core_(join_parameters(id_, rank_, setup_, process.world().options(), process.world().now()), *this) {}
 
 bool GroupMember::has_key(GroupKey key) const {
     if (!core_.formed()) return false;
@@ -67,7 +67,7 @@ bool GroupMember::work() {
     if (closed_ || !join_over_) return false;
     bool worked = false;
     const std::size_t begun = world().may_post(group());
-    while (error_ == 0 && posted_ < begun && posted_ - completed_ < plan_.in_flight) {
+    while (error_ == 0 && posted_ < begun && posted_ - completed_ < setup_.in_flight) {
         post(posted_++);
         worked = true;
     }
@@ -90,7 +90,7 @@ void GroupMember::dies() {
 }
 
 void GroupMember::post(std::size_t number) {
-    const Collective& what = plan_.script[number];
+    const Collective& what = setup_.script[number];
     fill(number);
     Posted& posted = operation(number);
     levels::Request request{what, number};
@@ -107,7 +107,7 @@ void GroupMember::post(std::size_t number) {
 
 void GroupMember::fill(std::size_t number) {
     const Unmetered application;
-    const Collective& what = plan_.script[number];
+    const Collective& what = setup_.script[number];
     Posted& posted = operations_.emplace_back();
     posted.expected = shared_.expected(number, rank_);
     posted.buffer.assign(posted.expected->size(), kUntouched);
@@ -128,8 +128,8 @@ void GroupMember::completed(std::uint64_t cookie, int code) {
     if (code != 0) return end(code);
     if (posted.buffer != *posted.expected)
         world().complain(fmt::format("{}: wrong bytes in operation {}, a {} of {} bytes", state(), cookie,
-                                     levels::name_of(plan_.script[cookie].kind).data(),
-                                     plan_.script[cookie].bytes));
+                                     levels::name_of(setup_.script[cookie].kind).data(),
+                                     setup_.script[cookie].bytes));
     posted.expected.reset();
     posted.scribbled = true;
     // The buffers are the application's again: overwriting them exposes late writes at the end, and late
@@ -171,7 +171,7 @@ void GroupMember::join_ended(int code) {
 
 std::string GroupMember::state() const {
     return fmt::format("group {}, rank {}, {} of {} operations done, error {}", id_.list_hash, rank_,
-                       completed_, plan_.script.size(), error_);
+                       completed_, setup_.script.size(), error_);
 }
 
 wire::Hello GroupMember::own_hello() const {
@@ -192,7 +192,7 @@ void GroupMember::send_hello(Rank to, std::uint32_t attempt, Bytes bytes) {
 }
 
 void GroupMember::send(Rank to, std::uint32_t, Bytes datagram) {
-    world().network().send_datagram(process_.endpoint(), plan_.members[index_of(to)],
+    world().network().send_datagram(process_.endpoint(), setup_.members[index_of(to)],
                                     wire::prove(datagram, key()));
 }
 
@@ -220,7 +220,7 @@ int GroupMember::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     const levels::Placement placement = group::placement_of(welcome);
     welcome.key = static_cast<GroupKey>(random.next());
     welcome.epoch = static_cast<Epoch>(random.next());
-    welcome.range_of.assign(plan_.members.size(), 0);
+    welcome.range_of.assign(setup_.members.size(), 0);
     group::fit_datagrams(welcome, hellos, placement, false);
     if (hellos.front().datagram_bytes == 0 || placement.hosts() == placement.segments().size()) return 0;
     welcome.group_addresses = {bytes_of(random.next())};
@@ -273,7 +273,7 @@ wire::Peer GroupProcess::as_peer() const {
 }
 
 void GroupProcess::call(std::uint32_t group) {
-    members_.push_back(std::make_unique<GroupMember>(*this, world_.shared_plan(group)));
+    members_.push_back(std::make_unique<GroupMember>(*this, world_.shared_group(group)));
     GroupMember& called = *members_.back();
     joins_.add(called);
     called.core().start(world_.now());

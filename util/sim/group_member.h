@@ -33,7 +33,7 @@ class GroupEnvironment : public Simulation {
     Network& network() { return network_; }
     // Warnings of members to their users.
     std::vector<std::string> warnings;
-    SharedPlan& shared_plan(std::uint32_t group) { return shared_plans_[group]; }
+    SharedGroup& shared_group(std::uint32_t group) { return shared_groups_[group]; }
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
     // A restarted process has the endpoint after all others.
     std::uint32_t endpoint_of(Address process) const {
@@ -61,13 +61,13 @@ class GroupEnvironment : public Simulation {
         : Simulation(conditions, first_numbers(endpoints), std::vector<std::uint32_t>(endpoints),
                      options.groups.size()),
           options_(std::move(options)) {
-        for (const GroupPlan& plan : options_.groups)
-            shared_plans_.emplace_back(shared_plans_.size() + 1, plan);
+        for (const GroupSetup& setup : options_.groups)
+            shared_groups_.emplace_back(shared_groups_.size() + 1, setup);
     }
     std::uint32_t processes() const { return static_cast<std::uint32_t>(options_.host_of.size()); }
 
     const GroupOptions options_;
-    std::vector<SharedPlan> shared_plans_;  // by group
+    std::vector<SharedGroup> shared_groups_;  // by group
 };
 
 // The counterpart of the provider's collective endpoint in virtual time: the groups of one process, and its
@@ -141,7 +141,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
 // ports of a group.
 class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
-    GroupMember(GroupProcess& process, SharedPlan& shared);
+    GroupMember(GroupProcess& process, SharedGroup& shared);
 
     group::Group& core() override { return core_; }
     const wire::JoinId& join_id() const override { return id_; }
@@ -173,7 +173,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
   private:
     struct Posted {
         std::vector<std::byte> input, buffer;
-        SharedPlan::Content expected;  // expected contents of the buffer, until completion
+        SharedGroup::Content expected;  // expected contents of the buffer, until completion
         bool done = false, scribbled = false;
     };
     // group::JoinPort
@@ -229,7 +229,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
     GroupEnvironment& world() const { return process_.world(); }
     std::uint32_t group() const { return static_cast<std::uint32_t>(shared_.number() - 1); }
-    bool all_completed() const { return completed_ == plan_.script.size(); }
+    bool all_completed() const { return completed_ == setup_.script.size(); }
     void end(int code);
     void post(std::size_t number);
     Posted& operation(std::size_t number) { return operations_[number - forgotten_]; }
@@ -239,8 +239,8 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void forget_old();
 
     GroupProcess& process_;
-    SharedPlan& shared_;
-    const GroupPlan& plan_;
+    SharedGroup& shared_;
+    const GroupSetup& setup_;
     const wire::JoinId id_;
     const std::uint32_t rank_;
     std::vector<Posted> operations_;  // from the first kept operation to the last posted

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "shared_plan.h"
+#include "shared_group.h"
 #include "simulation.h"
 #include "wire/protection.h"
 
@@ -13,16 +13,16 @@ namespace mcastcoll::sim {
 struct GroupOptions : Conditions {       // the model's layout follows from the other options
     std::vector<std::uint32_t> host_of;  // of each process
     std::vector<std::uint32_t> site_of;  // of each host
-    std::vector<GroupPlan> groups;       // each process joins its groups in this order
+    std::vector<GroupSetup> groups;      // each process joins its groups in this order
     wire::JoinKey key;                   // of all groups; empty: no authentication
     wire::Security security = wire::Security::off;
-    // Share of received packets preceded by a copy forged by a stranger, with a valid checksum; a message is
-    // then repeated, too.
+    // Share of received packets preceded by a copy forged by a foreign host, with a valid checksum; a message
+    // is then repeated, too.
     double forged = 0;
     double messages_doubled = 0;        // share of join messages repeated later, as in a replay
     double ends_repeated = 0;           // share of messages preceded by end messages of an earlier run
     std::size_t messages_at_once = 32;  // messages that one process may have in flight
-    bool tells_failed_sends = true;     // reports failed sends to lost processes
+    bool reports_failed_sends = true;   // reports failed sends to lost processes
     Nanoseconds watch_delay = Nanoseconds::from_ms(20);
     Nanoseconds calls_within;  // joins are called up to this late
     Nanoseconds join_timeout = Nanoseconds::from_ms(10'000);

@@ -10,16 +10,16 @@ namespace {
 // Beyond every deadline and timeout.
 constexpr Nanoseconds kTimeLimit = Nanoseconds::from_ms(120'000);
 // Events: for any group, and for each member and each of its operations. Only an endless run needs more.
-constexpr std::uint64_t kLeastSteps = 20'000'000;
+constexpr std::uint64_t kMinSteps = 20'000'000;
 constexpr std::uint64_t kStepsPerOperation = 2'000;
 // Long enough for a join to be over, and short enough for the group to be at work.
-constexpr Nanoseconds kHeardAgainWithin = Nanoseconds::from_ms(10);
+constexpr Nanoseconds kRepeatedWithin = Nanoseconds::from_ms(10);
 // The longest wait for a failed member after the join: for 100 ms a member does not request a watch, and each
 // awaited peer may itself wait for the next in the same way.
 constexpr Nanoseconds kTimeout = Nanoseconds::from_ms(5'000);
 
-bool has(const GroupPlan& plan, std::uint32_t process) {
-    return std::find(plan.members.begin(), plan.members.end(), process) != plan.members.end();
+bool has(const GroupSetup& setup, std::uint32_t process) {
+    return std::find(setup.members.begin(), setup.members.end(), process) != setup.members.end();
 }
 
 // One more for a restarted process.
@@ -46,10 +46,10 @@ GroupOptions one_group(Model model) {
     return options;
 }
 
-std::uint64_t most_steps(const GroupOptions& options) {
-    std::uint64_t steps = kLeastSteps;
-    for (const GroupPlan& plan : options.groups)
-        steps += kStepsPerOperation * plan.members.size() * (plan.script.size() + 10);
+std::uint64_t max_steps(const GroupOptions& options) {
+    std::uint64_t steps = kMinSteps;
+    for (const GroupSetup& setup : options.groups)
+        steps += kStepsPerOperation * setup.members.size() * (setup.script.size() + 10);
     return steps;
 }
 
@@ -99,7 +99,7 @@ void GroupWorld::on_wake(std::uint32_t endpoint, std::uint32_t) {
 
 namespace {
 
-// The stranger has all information except the key.
+// The forger has all information except the key.
 std::vector<std::byte> forge(Bytes packet) {
     const Unmetered own;
     std::vector<std::byte> forged(packet.begin(), packet.end());
@@ -163,7 +163,7 @@ void GroupWorld::on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes b
 void GroupWorld::on_sent(std::uint32_t from, std::uint32_t to) {
     progress(from, [&](GroupProcess& process) {
         process.sent();
-        if (network_.dead(to) && options_.tells_failed_sends) process.on_peer_lost(address_at(to));
+        if (network_.dead(to) && options_.reports_failed_sends) process.on_peer_lost(address_at(to));
     });
 }
 
@@ -177,7 +177,7 @@ void GroupWorld::message(std::uint32_t endpoint, Address to, Bytes header, Bytes
     const Unmetered own;
     network_.send_message(endpoint, endpoint_of(to), header, payload);
     if (!payload.empty() || !wire::peek_list(header) || !random_.chance(options_.messages_doubled)) return;
-    schedule(endpoint_of(to), now() + random_.up_to(kHeardAgainWithin),
+    schedule(endpoint_of(to), now() + random_.up_to(kRepeatedWithin),
              [copy = std::vector(header.begin(), header.end())](GroupProcess& process) {
                  process.on_message(copy);
              });
@@ -223,16 +223,16 @@ void GroupWorld::retire(std::unique_ptr<GroupMember> member) {
 void GroupWorld::step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
                                 bool joined) {
     completions_ += joined ? 0 : 1;
-    const GroupPlan& plan = options_.groups[group];
-    if (!plan.settle) return;
+    const GroupSetup& setup = options_.groups[group];
+    if (!setup.settle) return;
     const Nanoseconds at = std::max(now(), network_.busy_until(endpoint));
-    if (!mark_done(group, rank, at) || begun(group) == plan.script.size()) return;
-    const auto living = std::ranges::count_if(plan.members, [this](std::uint32_t member) {
+    if (!mark_done(group, rank, at) || begun(group) == setup.script.size()) return;
+    const auto living = std::ranges::count_if(setup.members, [this](std::uint32_t member) {
         return slots_[endpoint_now(member)].process != nullptr;
     });
-    begin(group, plan.members.size(), static_cast<std::size_t>(living), now() + *plan.settle);
-    for (const std::uint32_t member : plan.members)
-        schedule(endpoint_now(member), now() + *plan.settle, [](GroupProcess&) {});
+    begin(group, setup.members.size(), static_cast<std::size_t>(living), now() + *setup.settle);
+    for (const std::uint32_t member : setup.members)
+        schedule(endpoint_now(member), now() + *setup.settle, [](GroupProcess&) {});
 }
 
 std::size_t GroupWorld::may_post(std::uint32_t group) const {
@@ -265,7 +265,7 @@ void GroupWorld::start_again(std::uint32_t process) {
         if (has(options_.groups[group], process)) start(next, group, now());
 }
 
-// Applies the faults of the plan at their time.
+// Applies the faults of the options at their time.
 void GroupWorld::trigger_events() {
     const auto due = [&](const std::optional<HostEvent>& event, bool& done) {
         if (!event || done || (now() < event->at && completions_ < event->after)) return false;
@@ -286,23 +286,23 @@ void GroupWorld::trigger_events() {
 }
 
 std::string GroupWorld::run() {
-    const std::uint64_t most = most_steps(options_);
+    const std::uint64_t max = max_steps(options_);
     while (wrong_.empty() && network_.step() && now() <= kTimeLimit) {
-        if (++steps_ > most) return "it goes on and on";
+        if (++steps_ > max) return "it goes on and on";
         trigger_events();
     }
     return wrong_.empty() ? judge() : wrong_;
 }
 
 // Whether a group has a reason to fail.
-bool GroupWorld::affected(const GroupPlan& plan) const {
+bool GroupWorld::affected(const GroupSetup& setup) const {
     const bool stalls = paused_ && options_.stall_timeout <= options_.pause_length;
-    return stalls || (died_ && has(plan, death_->host)) ||
-           (restarted_ && has(plan, options_.restart->host)) ||
-           (gave_up_ && has(plan, options_.gives_up->host)) ||
-           (options_.no_memory && has(plan, *options_.no_memory)) ||
-           (options_.never_calls && has(plan, *options_.never_calls)) ||
-           (options_.other_secret && has(plan, *options_.other_secret));
+    return stalls || (died_ && has(setup, death_->host)) ||
+           (restarted_ && has(setup, options_.restart->host)) ||
+           (gave_up_ && has(setup, options_.gives_up->host)) ||
+           (options_.no_memory && has(setup, *options_.no_memory)) ||
+           (options_.never_calls && has(setup, *options_.never_calls)) ||
+           (options_.other_secret && has(setup, *options_.other_secret));
 }
 
 std::string GroupWorld::judge() const {

@@ -1,7 +1,7 @@
 // Whole groups in virtual time: the provider's own groups (group/group.h), in processes on hosts and sites,
 // from the hello to the close, in the network of network.h. A process is a processor with an endpoint, a host
 // is a machine. Messages arrive in order while both ends live. A run is determined by one seed. The methods
-// handle events of the network, requests of processes, and faults of the plan.
+// handle events of the network, requests of processes, and faults of the options.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace mcastcoll::sim {
 GroupOptions one_group(Model model);
 
 // Limit of events, after which a world counts as endless.
-std::uint64_t most_steps(const GroupOptions& options);
+std::uint64_t max_steps(const GroupOptions& options);
 
 class GroupWorld final : public GroupEnvironment, public MemoryReaders {
   public:
@@ -34,7 +34,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     Nanoseconds left_at() const { return left_at_; }
     // Peak memory allocated by the provider's groups and joins in this process, at the end of a turn.
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
-    // Kills this process instead of the one in the plan.
+    // Kills this process instead of the one in the options.
     void kill_at(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
     // Live members, in no order.
     std::vector<const GroupMember*> members_of(std::uint32_t group) const;
@@ -87,7 +87,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     void start_again(std::uint32_t process);
     void trigger_events();
     std::string judge() const;
-    bool affected(const GroupPlan& plan) const;
+    bool affected(const GroupSetup& setup) const;
     std::string judge_group(std::uint32_t number) const;
 
     std::optional<HostEvent> death_;

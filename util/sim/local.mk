@@ -41,8 +41,8 @@ mcc_parts += \
 	%reldir%/scenario.h \
 	%reldir%/script.cc \
 	%reldir%/script.h \
-	%reldir%/shared_plan.cc \
-	%reldir%/shared_plan.h \
+	%reldir%/shared_group.cc \
+	%reldir%/shared_group.h \
 	%reldir%/simulation.h \
 	%reldir%/text.cc \
 	%reldir%/text.h \

@@ -111,19 +111,19 @@ engine::GroupConfig config_for(const Experiment& experiment) {
     config.root_delay = experiment.root_delay;
     config.epoch = Epoch{1};
     // Simulated hosts have no other load, so deadlines follow from measured round trips alone.
-    config.least_silence = config.least_tail = config.least_gap = config.lossless_silence = Nanoseconds{};
+    config.min_silence = config.min_tail = config.min_gap = config.lossless_silence = Nanoseconds{};
     return config;
 }
 
 Options options_for(const Experiment& experiment, const engine::GroupConfig& config) {
     Options options;
     static_cast<Conditions&>(options) = experiment;
-    options.plans.resize(experiment.groups);
+    options.setups.resize(experiment.groups);
     for (std::uint32_t group = 0; group < experiment.groups; ++group) {
-        Plan& plan = options.plans[group];
-        plan.config = config;
-        plan.config.key = GroupKey{0x6d63617374000000ULL + group};
-        plan.script = script_of(experiment);
+        EngineSetup& setup = options.setups[group];
+        setup.config = config;
+        setup.config.key = GroupKey{0x6d63617374000000ULL + group};
+        setup.script = script_of(experiment);
     }
     options.separated = !experiment.sustained;
     options.in_flight = 1;

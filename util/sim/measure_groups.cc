@@ -16,14 +16,14 @@ GroupOptions group_options_for(const GroupExperiment& experiment) {
     GroupOptions options = one_group(std::move(model));
     options.faults = experiment.faults;
     options.seed = experiment.seed;
-    GroupPlan& plan = options.groups.front();
-    plan.settle = experiment.settle;
-    plan.repair = experiment.policy;
+    GroupSetup& setup = options.groups.front();
+    setup.settle = experiment.settle;
+    setup.repair = experiment.policy;
     for (const CollectiveKind kind : experiment.kinds)
         for (std::uint32_t i = 0; i < experiment.operations; ++i) {
             const std::uint32_t root = experiment.root.value_or(i % experiment.members());
             const bool empty = kind == CollectiveKind::barrier;
-            plan.script.push_back(
+            setup.script.push_back(
                 {.kind = kind, .root = rank_of(root), .bytes = empty ? 0 : experiment.bytes});
         }
     return options;
@@ -37,7 +37,7 @@ GroupMeasured::Share share_of(std::uint32_t members, Pick&& pick) {
     for (std::uint32_t rank = 0; rank < members; ++rank) {
         const auto its = static_cast<std::uint64_t>(pick(rank));
         sum += its;
-        (rank == 0 ? share.rank0 : share.most) = rank == 0 ? its : std::max(share.most, its);
+        (rank == 0 ? share.rank0 : share.max) = rank == 0 ? its : std::max(share.max, its);
     }
     share.mean = static_cast<double>(sum) / members;
     return share;

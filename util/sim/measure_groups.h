@@ -29,7 +29,7 @@ struct GroupExperiment : Conditions {
 struct GroupMeasured {
     // Rank 0's value, and the maximum of the other ranks.
     struct Share {
-        std::uint64_t rank0 = 0, most = 0;
+        std::uint64_t rank0 = 0, max = 0;
         double mean = 0;  // of all
     };
     Nanoseconds join{};   // from the first call until all have joined

@@ -7,8 +7,8 @@
 namespace mcastcoll::sim {
 namespace {
 
-std::uint32_t one_more_than(const std::vector<std::uint32_t>& numbers, std::uint32_t least) {
-    return numbers.empty() ? least : *std::max_element(numbers.begin(), numbers.end()) + 1;
+std::uint32_t one_more_than(const std::vector<std::uint32_t>& numbers, std::uint32_t min) {
+    return numbers.empty() ? min : *std::max_element(numbers.begin(), numbers.end()) + 1;
 }
 
 }  // namespace

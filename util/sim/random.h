@@ -25,14 +25,14 @@ class Random {
     // In [0, bound); 0 for a bound of 0.
     std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
     // In [least, most].
-    std::uint64_t between(std::uint64_t least, std::uint64_t most) { return least + below(most - least + 1); }
+    std::uint64_t between(std::uint64_t min, std::uint64_t max) { return min + below(max - min + 1); }
     double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
     // Impossible and certain events draw no number.
     bool chance(double share) { return share > 0 && (share >= 1 || unit() < share); }
-    Nanoseconds up_to(Nanoseconds most) {
-        return most.value <= 0
+    Nanoseconds up_to(Nanoseconds max) {
+        return max.value <= 0
                    ? Nanoseconds{}
-                   : Nanoseconds{static_cast<std::int64_t>(below(static_cast<std::uint64_t>(most.value)))};
+                   : Nanoseconds{static_cast<std::int64_t>(below(static_cast<std::uint64_t>(max.value)))};
     }
 
   private:

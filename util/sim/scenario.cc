@@ -26,12 +26,12 @@ std::uint32_t one_of(Random& random, std::uint32_t count) {
     return static_cast<std::uint32_t>(random.below(count));
 }
 
-std::uint32_t number(Random& random, std::uint64_t least, std::uint64_t most) {
-    return static_cast<std::uint32_t>(random.between(least, most));
+std::uint32_t number(Random& random, std::uint64_t min, std::uint64_t max) {
+    return static_cast<std::uint32_t>(random.between(min, max));
 }
 
-Nanoseconds us_between(Random& random, std::uint64_t least, std::uint64_t most) {
-    return Nanoseconds::from_us(static_cast<std::int64_t>(random.between(least, most)));
+Nanoseconds us_between(Random& random, std::uint64_t min, std::uint64_t max) {
+    return Nanoseconds::from_us(static_cast<std::int64_t>(random.between(min, max)));
 }
 
 std::uint32_t draw_hosts(Random& random) {
@@ -95,25 +95,25 @@ std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, boo
     return members;
 }
 
-void draw_plans(Random& random, std::uint32_t hosts, Options& options) {
+void draw_setups(Random& random, std::uint32_t hosts, Options& options) {
     const std::uint32_t groups = hosts > 40 || random.chance(0.75) ? 1 : number(random, 2, 3);
-    options.plans.resize(groups);
+    options.setups.resize(groups);
     for (std::uint32_t group = 0; group < groups; ++group) {
-        Plan& plan = options.plans[group];
-        plan.hosts = draw_members(random, hosts, group == 0);
-        plan.config = draw_config(random);
-        plan.config.members = static_cast<std::uint32_t>(plan.hosts.size());
-        plan.config.key = GroupKey{random.next()};
-        draw_ranges(random, plan.config);
-        const std::uint64_t most_steps = kMaxCompletions / groups / plan.config.members + 2;
-        const auto count = number(random, 2, std::min<std::uint64_t>(most_steps, 120));
-        const std::uint64_t most_bytes = kMaxBytes / groups / plan.config.members / 4;
-        const std::uint64_t large = random.chance(0.3) ? most_bytes : std::uint64_t{20'000};
-        plan.script = varied_script(random.next(), plan.config.members, count, std::min(large, most_bytes));
+        EngineSetup& setup = options.setups[group];
+        setup.hosts = draw_members(random, hosts, group == 0);
+        setup.config = draw_config(random);
+        setup.config.members = static_cast<std::uint32_t>(setup.hosts.size());
+        setup.config.key = GroupKey{random.next()};
+        draw_ranges(random, setup.config);
+        const std::uint64_t max_steps = kMaxCompletions / groups / setup.config.members + 2;
+        const auto count = number(random, 2, std::min<std::uint64_t>(max_steps, 120));
+        const std::uint64_t max_bytes = kMaxBytes / groups / setup.config.members / 4;
+        const std::uint64_t large = random.chance(0.3) ? max_bytes : std::uint64_t{20'000};
+        setup.script = varied_script(random.next(), setup.config.members, count, std::min(large, max_bytes));
         if (random.chance(0.1)) {
-            plan.no_socket.resize(plan.config.members);
+            setup.no_socket.resize(setup.config.members);
             for (std::uint64_t i = random.between(1, 3); i > 0; --i)
-                plan.no_socket[random.below(plan.config.members)] = true;
+                setup.no_socket[random.below(setup.config.members)] = true;
         }
     }
 }
@@ -225,16 +225,16 @@ levels::Row draw_row(Random& random) {
     return row;
 }
 
-GroupPlan draw_group(Random& random, std::uint32_t processes) {
-    GroupPlan plan;
-    plan.members = in_any_order(random, processes);
-    if (random.chance(0.3)) plan.members.resize(random.between(1, processes));
+GroupSetup draw_group(Random& random, std::uint32_t processes) {
+    GroupSetup setup;
+    setup.members = in_any_order(random, processes);
+    if (random.chance(0.3)) setup.members.resize(random.between(1, processes));
     for (std::uint64_t i = random.below(8); i > 0; --i)
-        plan.script.push_back(draw_collective(random, static_cast<std::uint32_t>(plan.members.size())));
-    for (std::uint64_t i = random.below(4); i > 0; --i) plan.selection.push_back(draw_row(random));
-    plan.in_flight = random.between(1, 4);
-    plan.repair = static_cast<engine::Repair>(random.below(3));
-    return plan;
+        setup.script.push_back(draw_collective(random, static_cast<std::uint32_t>(setup.members.size())));
+    for (std::uint64_t i = random.below(4); i > 0; --i) setup.selection.push_back(draw_row(random));
+    setup.in_flight = random.between(1, 4);
+    setup.repair = static_cast<engine::Repair>(random.below(3));
+    return setup;
 }
 
 HostEvent draw_event(Random& random, std::uint32_t processes, std::uint64_t operations) {
@@ -289,12 +289,12 @@ GroupOptions draw_groups(std::uint64_t seed) {
     draw_busy_hosts(own, one_of(own, processes), options.faults);
     options.model.wan.latency = Nanoseconds::from_us(pick<std::int64_t>(random, {200, 20'000}));
     options.messages_at_once = random.between(1, 32);
-    options.tells_failed_sends = random.chance(0.5);
+    options.reports_failed_sends = random.chance(0.5);
     options.watch_delay = Nanoseconds::from_ms(pick<std::int64_t>(random, {1, 100, 1'000}));
     if (random.chance(0.2)) options.no_multicast = one_of(random, processes);
     options.calls_within = Nanoseconds::from_us(pick<std::int64_t>(random, {1, 1'000, 1'000'000}));
     std::uint64_t operations = 0;
-    for (const GroupPlan& plan : options.groups) operations += plan.script.size() * plan.members.size();
+    for (const GroupSetup& setup : options.groups) operations += setup.script.size() * setup.members.size();
     if (random.chance(0.4)) options.death = draw_event(random, processes, operations);
     if (random.chance(0.3)) options.pause = draw_event(random, processes, operations);
     if (random.chance(0.05)) options.gives_up = draw_event(random, processes, 0);
@@ -317,7 +317,7 @@ Options draw_scenario(std::uint64_t seed) {
     Options options;
     options.seed = random.next();
     const std::uint32_t hosts = draw_hosts(random);
-    draw_plans(random, hosts, options);
+    draw_setups(random, hosts, options);
     draw_model(random, hosts, options.model);
     draw_faults(random, hosts, options.faults);
     draw_timing(random, options);
@@ -327,19 +327,19 @@ Options draw_scenario(std::uint64_t seed) {
         if (random.chance(0.5))
             death.at = us_between(random, 1, 20'000);
         else
-            death.after = random.below(options.plans[0].script.size() + 1);
+            death.after = random.below(options.setups[0].script.size() + 1);
     }
     return options;
 }
 
 std::string summary_of(const Options& options) {
     std::string text;
-    for (const Plan& plan : options.plans)
+    for (const EngineSetup& setup : options.setups)
         text += fmt::format(
             "group of {}, {} ops, {}, root sync {}, window {}, slots {}, fragment {}, {} ranges{}; ",
-            plan.config.members, plan.script.size(), engine::name_of(plan.config.repair),
-            engine::name_of(plan.config.root_sync), plan.config.window, plan.config.operation_slots,
-            plan.config.fragment_bytes, plan.config.ranges, plan.config.relay ? ", relayed" : "");
+            setup.config.members, setup.script.size(), engine::name_of(setup.config.repair),
+            engine::name_of(setup.config.root_sync), setup.config.window, setup.config.operation_slots,
+            setup.config.fragment_bytes, setup.config.ranges, setup.config.relay ? ", relayed" : "");
     text += fmt::format("{}, latency {}, faults {}", options.separated ? "separated" : "pipelined",
                         to_string(options.model.latency), to_string(options.faults));
     for (const HostEvent& death : options.deaths) text += describe("dies", death);
@@ -349,9 +349,9 @@ std::string summary_of(const Options& options) {
 std::string summary_of_groups(std::uint64_t seed) {
     const GroupOptions options = draw_groups(seed);
     std::string groups;
-    for (const GroupPlan& plan : options.groups) {
-        groups += fmt::format("{}{} members", groups.empty() ? "" : ", ", plan.members.size());
-        for (const Collective& what : plan.script)
+    for (const GroupSetup& setup : options.groups) {
+        groups += fmt::format("{}{} members", groups.empty() ? "" : ", ", setup.members.size());
+        for (const Collective& what : setup.script)
             groups += fmt::format(" {}:{}", levels::name_of(what.kind).data(), what.bytes);
     }
     const auto named = [](const std::optional<std::uint32_t>& who, const char* what) {

@@ -11,7 +11,7 @@
 namespace mcastcoll::sim {
 
 std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
-                               std::uint64_t most_bytes) {
+                               std::uint64_t max_bytes) {
     Random random(seed);
     std::vector<Step> script;
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -21,8 +21,8 @@ std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::u
         }
         const auto root = static_cast<std::uint32_t>(random.below(members));
         const std::uint64_t bits = random.below(64);
-        const std::uint64_t most = bits > 40 ? 63 : std::min(most_bytes, std::uint64_t{1} << (bits % 25));
-        script.push_back(broadcast(root, random.between(0, most)));
+        const std::uint64_t max = bits > 40 ? 63 : std::min(max_bytes, std::uint64_t{1} << (bits % 25));
+        script.push_back(broadcast(root, random.between(0, max)));
     }
     return script;
 }
@@ -98,9 +98,9 @@ Combiner combiner_of(Combination combination) {
 }
 
 std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
-                                std::uint64_t most_bytes) {
+                                std::uint64_t max_bytes) {
     Random random(~seed);
-    std::vector<Step> script = mixed_script(seed, members, count, most_bytes);
+    std::vector<Step> script = mixed_script(seed, members, count, max_bytes);
     for (Step& step : script) {
         if (step.kind == CollectiveKind::broadcast && random.chance(0.4)) step = reduction_of(step, random);
         step.streamed = step.kind != CollectiveKind::barrier && random.chance(0.2);

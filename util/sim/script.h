@@ -41,11 +41,11 @@ inline Step barrier() {
 }
 // Broadcasts of mixed sizes from mixed roots, and barriers.
 std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
-                               std::uint64_t most_bytes);
+                               std::uint64_t max_bytes);
 
 // The same, with a share of the broadcasts streamed, and another share replaced by all kinds of reductions.
 std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
-                                std::uint64_t most_bytes);
+                                std::uint64_t max_bytes);
 
 // The bytes of a broadcast, different for every group and step; from an offset on.
 std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,

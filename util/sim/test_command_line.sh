@@ -43,7 +43,7 @@ printf '%s' "$json" | python3 -c 'import json, sys
 o = json.load(sys.stdin)
 assert (o["killed_rank"], o["killed_in_operation"], o["failures"]) == (7, 2, 0) and 0 < o["known_ns"] < 1e9, o
 assert o["broadcast_median_ns"] > 0 and "allreduce_median_ns" not in o, o' || fail "a death: $json"
-"$sim" --hosts 2 --per-host 2 --root 0 --ops 3 --kill 3 >/dev/null 2>&1 && fail "a death that nobody needs to notice passes"
+"$sim" --hosts 2 --per-host 2 --root 0 --ops 3 --kill 3 >/dev/null 2>&1 && fail "a death that no member needs to notice passes"
 
 # A higher latency gives a longer time; a far too long latency is reported.
 a=$("$sim" --ranks 4 --latency 10us --json | sed 's/.*"median_ns":\([0-9]*\).*/\1/')

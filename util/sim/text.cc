@@ -41,9 +41,9 @@ std::optional<double> parse_share(std::string_view text) {
     const bool percent = text.ends_with('%');
     if (percent) text.remove_suffix(1);
     const auto value = parse_number(text);
-    const double most = percent ? 100 : 1;
-    if (!value || *value < 0 || *value > most) return std::nullopt;
-    return *value / most;
+    const double max = percent ? 100 : 1;
+    if (!value || *value < 0 || *value > max) return std::nullopt;
+    return *value / max;
 }
 
 std::vector<std::string_view> split(std::string_view text, char separator) {

@@ -17,50 +17,50 @@ bool is_over(const engine::Engine& engine) {
 // Limit of a member's packets in flight: for every slot a window of fragments to each downstream member, a
 // window of multicasts and a few control messages; and a message of the join and of a failure to every
 // member.
-std::uint32_t most_in_flight(const engine::GroupConfig& config) {
+std::uint32_t max_in_flight(const engine::GroupConfig& config) {
     const std::uint64_t per_slot = (engine::kMaxArity + 2ULL) * config.window + 16;
     return static_cast<std::uint32_t>(
         std::min<std::uint64_t>(UINT32_MAX, config.operation_slots * per_slot + 4ULL * config.members + 64));
 }
 
 // By endpoint: group after group.
-std::vector<std::uint32_t> hosts_of(const std::vector<Plan>& plans) {
+std::vector<std::uint32_t> hosts_of(const std::vector<EngineSetup>& setups) {
     std::vector<std::uint32_t> hosts;
-    for (const Plan& plan : plans) {
-        const auto here = plan.hosts.empty() ? first_numbers(plan.config.members) : plan.hosts;
+    for (const EngineSetup& setup : setups) {
+        const auto here = setup.hosts.empty() ? first_numbers(setup.config.members) : setup.hosts;
         hosts.insert(hosts.end(), here.begin(), here.end());
     }
     return hosts;
 }
 
-std::vector<std::uint32_t> groups_of(const std::vector<Plan>& plans) {
+std::vector<std::uint32_t> groups_of(const std::vector<EngineSetup>& setups) {
     std::vector<std::uint32_t> groups;
-    for (std::uint32_t group = 0; group < plans.size(); ++group)
-        groups.insert(groups.end(), plans[group].config.members, group);
+    for (std::uint32_t group = 0; group < setups.size(); ++group)
+        groups.insert(groups.end(), setups[group].config.members, group);
     return groups;
 }
 
 }  // namespace
 
 World::World(Options options)
-    : Simulation(options, hosts_of(options.plans), groups_of(options.plans), options.plans.size()),
+    : Simulation(options, hosts_of(options.setups), groups_of(options.setups), options.setups.size()),
       options_(std::move(options)) {
-    for (std::uint32_t number = 0; number < options_.plans.size(); ++number) {
-        const Plan& plan = options_.plans[number];
+    for (std::uint32_t number = 0; number < options_.setups.size(); ++number) {
+        const EngineSetup& setup = options_.setups[number];
         Group& group = groups_.emplace_back();
         group.begin = static_cast<std::uint32_t>(members_.size());
-        group.members = plan.config.members;
+        group.members = setup.config.members;
         for (std::uint32_t rank = 0; rank < group.members; ++rank) {
-            engine::GroupConfig config = plan.config;
+            engine::GroupConfig config = setup.config;
             config.self = rank_of(rank);
-            if (rank < plan.no_socket.size() && plan.no_socket[rank]) config.multicast = false;
+            if (rank < setup.no_socket.size() && setup.no_socket[rank]) config.multicast = false;
             if (options_.each) options_.each(config);
             network_.listen(
                 static_cast<std::uint32_t>(members_.size()),
                 config.multicast ? static_cast<std::uint8_t>(config.range(config.self)) : Network::kNoRange);
             Member& member = members_.emplace_back();
             member.group = number;
-            member.in_flight_limit = most_in_flight(config);
+            member.in_flight_limit = max_in_flight(config);
             const MemoryMeter meter;
             member.engine = std::make_unique<engine::Engine>(config);
             member.bytes = member.peak_bytes = meter.grown();
@@ -279,13 +279,13 @@ void World::inject(std::uint32_t index, Bytes datagram) {
 }
 
 std::string World::run(std::vector<Step> script) {
-    options_.plans[0].script = std::move(script);
+    options_.setups[0].script = std::move(script);
     return run();
 }
 
 void World::start() {
     for (std::size_t group = 0; group < groups_.size(); ++group) {
-        groups_[group].expected.resize(options_.plans[group].script.size());
+        groups_[group].expected.resize(options_.setups[group].script.size());
         tracks_[group].unfinished = groups_[group].members;
     }
     for (std::uint32_t index = 0; index < members_.size(); ++index) {

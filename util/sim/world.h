@@ -22,8 +22,8 @@
 
 namespace mcastcoll::sim {
 
-// A group and its operations.
-struct Plan {
+// A group of engines and its operations.
+struct EngineSetup {
     engine::GroupConfig config{};        // self is filled in for every member
     std::vector<std::uint32_t> hosts{};  // of the ranks; empty: rank r is on host r
     std::vector<Step> script{};
@@ -31,7 +31,7 @@ struct Plan {
 };
 
 struct Options : Conditions {
-    std::vector<Plan> plans = std::vector<Plan>(1);
+    std::vector<EngineSetup> setups = std::vector<EngineSetup>(1);
     std::vector<HostEvent> deaths;  // after: completions of any one member
     // Separated: all members arrive at an operation when the previous one has completed everywhere, plus the
     // arrival pattern. Otherwise each member keeps `in_flight` operations posted and waits up to `think`
@@ -53,8 +53,8 @@ struct Options : Conditions {
     std::function<void(Nanoseconds now, std::uint64_t events)> progress;  // called now and then
 
     // Of the only group, or the first.
-    engine::GroupConfig& group() { return plans[0].config; }
-    const engine::GroupConfig& group() const { return plans[0].config; }
+    engine::GroupConfig& group() { return setups[0].config; }
+    const engine::GroupConfig& group() const { return setups[0].config; }
 };
 
 class World : public Simulation {
@@ -173,7 +173,7 @@ class World : public Simulation {
         return group_at(member).begin + index_of(rank);
     }
     const std::vector<Step>& script_of(std::uint32_t member) const {
-        return options_.plans[members_[member].group].script;
+        return options_.setups[members_[member].group].script;
     }
     std::string name_of(std::uint32_t member) const;
 

@@ -15,7 +15,7 @@ namespace mcastcoll::split {
 
 // Upper bound of connection set-up inside a site, unless packets are lost. Slower connections continue in a
 // thread, or with the program's first write.
-inline constexpr int kPatience_ms = 50;
+inline constexpr int kTimeout_ms = 50;
 
 // Resolved on the first call: constructors of other libraries may call interposed functions before ours run.
 template <typename Function>

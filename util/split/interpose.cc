@@ -85,7 +85,7 @@ const sites::Endpoint* gateway_to(const sites::Endpoint& target) noexcept {
 }
 
 // With MCASTCOLL_SPLIT_VERBOSE: prints a line on standard error.
-void tell(const char* what, int fd, const sites::Endpoint& peer) noexcept try {
+void print_verbose(const char* what, int fd, const sites::Endpoint& peer) noexcept try {
     if (!verbose) return;
     const KeepErrno keep;
     std::fprintf(stderr, "libmcastcoll-split[%d]: descriptor %d: %s %s\n", getpid(), fd, what,
@@ -135,7 +135,7 @@ int accept_through(int fd, sockaddr* address, socklen_t* room, int flags) noexce
             return -1;
         }
         if (source != gateway) {
-            tell("relayed from", accepted, source);
+            print_verbose("relayed from", accepted, source);
             const socklen_t true_length = write_address(source, peer.ss_family, peer);
             if (true_length != 0) length = true_length;
         }
@@ -162,7 +162,7 @@ MCC_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
     const sites::Endpoint target = sites::Endpoint::of(address, length);
     const sites::Endpoint* const gateway = gateway_to(target);
     if (gateway == nullptr || !is_tcp(fd)) return real_connect(fd, address, length);
-    tell("through the gateway to", fd, target);
+    print_verbose("through the gateway to", fd, target);
     return connect_through(fd, *gateway, target);
 }
 

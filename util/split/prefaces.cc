@@ -36,8 +36,8 @@ std::array<std::byte, gateway::kPrefaceSize> preface_of(int fd, const sites::End
 }
 
 // State of a connection attempt: 0 if connected, EINPROGRESS, or the error.
-int outcome_of(int fd, int patience_ms) noexcept {
-    if (!wait_for(fd, POLLOUT, patience_ms)) return EINPROGRESS;
+int outcome_of(int fd, int timeout_ms) noexcept {
+    if (!wait_for(fd, POLLOUT, timeout_ms)) return EINPROGRESS;
     const int error = option_of(fd, SO_ERROR);
     return error < 0 ? errno : error;
 }
@@ -61,7 +61,7 @@ int flush(int fd, Connection& connection) noexcept {
 }
 
 // Limit of connections watched by the thread below. Beyond it, the programs' first writes send the prefaces.
-constexpr std::size_t kMost = 256;
+constexpr std::size_t kMax = 256;
 constexpr int kLook_ms = 20;  // delay until the thread notices a new connection
 
 struct Watched {
@@ -69,7 +69,7 @@ struct Watched {
     std::uint64_t cookie = 0;
 };
 
-std::array<Watched, kMost> watched;
+std::array<Watched, kMax> watched;
 std::size_t watched_count = 0;
 bool running = false;
 
@@ -88,7 +88,7 @@ void look_at(std::size_t index, short events) noexcept {
 }
 
 void* watch_all(void*) {
-    std::array<pollfd, kMost> polled;
+    std::array<pollfd, kMax> polled;
     for (;;) {
         std::size_t count = 0;
         {
@@ -118,7 +118,7 @@ void in_child() noexcept {
 // sends the preface.
 void watch(int fd, std::uint64_t cookie) noexcept {
     static const int prepared = pthread_atfork(nullptr, nullptr, in_child);
-    if (prepared != 0 || watched_count == kMost) return;
+    if (prepared != 0 || watched_count == kMax) return;
     const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     if (copy < 0) return;
     watched[watched_count++] = {copy, cookie};
@@ -134,7 +134,7 @@ void watch(int fd, std::uint64_t cookie) noexcept {
 
 // Whether the same socket connects to the same target again, as programs do to query the state of a
 // connection.
-bool asks_again(std::uint64_t cookie, const sites::Endpoint& target) noexcept {
+bool connects_again(std::uint64_t cookie, const sites::Endpoint& target) noexcept {
     const Locked locked;
     const Connection* const known = find(cookie);
     if (known == nullptr || known->peer == target) return known != nullptr;
@@ -173,9 +173,9 @@ Found take_preface(int fd, sites::Endpoint& source) noexcept {
 }
 
 Found wait_for_preface(int fd, sites::Endpoint& source) noexcept {
-    if (!wait_for(fd, POLLIN, kPatience_ms)) return Found::nothing;
+    if (!wait_for(fd, POLLIN, kTimeout_ms)) return Found::nothing;
     Found found = take_preface(fd, source);
-    for (int i = 0; i < 2 * kPatience_ms && found == Found::nothing; i++) {
+    for (int i = 0; i < 2 * kTimeout_ms && found == Found::nothing; i++) {
         pause_a_little();
         found = take_preface(fd, source);
     }
@@ -187,7 +187,7 @@ Found wait_for_preface(int fd, sites::Endpoint& source) noexcept {
 int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoint& target) noexcept {
     Connection made;
     made.cookie = cookie_of(fd);
-    const bool again = asks_again(made.cookie, target);
+    const bool again = connects_again(made.cookie, target);
     const int result = real_connect_to(fd, gateway);
     if (again) {
         const KeepErrno keep;
@@ -197,9 +197,9 @@ int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoin
         return result;
     }
     int error = result == 0 ? 0 : errno;
-    const int told = error;
+    const int first_error = error;
     // After a signal, or after SO_SNDTIMEO, the kernel continues to connect.
-    if (error == EINPROGRESS) error = outcome_of(fd, kPatience_ms);
+    if (error == EINPROGRESS) error = outcome_of(fd, kTimeout_ms);
     if (error != 0 && error != EINPROGRESS && error != EINTR) {
         errno = error;
         return -1;
@@ -216,7 +216,7 @@ int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoin
     Connection* const kept = find(made.cookie);
     const int sent = error == 0 ? flush(fd, *kept) : EAGAIN;
     if (sent == EAGAIN) watch(fd, made.cookie);
-    errno = sent == EAGAIN || sent == 0 ? told : sent;
+    errno = sent == EAGAIN || sent == 0 ? first_error : sent;
     return errno == 0 ? 0 : -1;
 }
 

@@ -89,7 +89,7 @@ std::string host_as_json(const topology::Discovery& found, const Result<topology
 std::string selection_as_json(const std::vector<levels::Row>& user, const std::string& file) {
     Json object;
     object["rows"] = Json::array();
-    const auto range = [](const levels::Range& one) { return Json{one.least, one.most}; };
+    const auto range = [](const levels::Range& one) { return Json{one.min, one.max}; };
     for (const levels::Row& row : all_rows(user))
         object["rows"].push_back({{"operation", levels::name_of(row.kind)},
                                   {"members", range(row.members)},

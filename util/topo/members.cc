@@ -13,10 +13,10 @@ using topology::Place;
 
 constexpr std::size_t kMaxMembers = 1 << 20;
 
-std::optional<std::uint64_t> number(std::string_view text, std::uint64_t most) {
+std::optional<std::uint64_t> number(std::string_view text, std::uint64_t max) {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || value > most) return std::nullopt;
+    if (error != std::errc() || end != text.data() + text.size() || value > max) return std::nullopt;
     return value;
 }
 

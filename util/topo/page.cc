@@ -50,21 +50,21 @@ double round_up(double value) {
 }
 
 std::string chart(const Measure& measure, const Lines& lines) {
-    double from = 0, to = 1, most = 0;
+    double from = 0, to = 1, max = 0;
     for (const auto& [host, points] : lines)
-        for (const Point& point : points) to = std::max(to, point.at), most = std::max(most, point.value);
+        for (const Point& point : points) to = std::max(to, point.at), max = std::max(max, point.value);
     if (!lines.empty()) from = lines.begin()->second.front().at;
     if (to <= from) to = from + 1;
-    most = most > 0 ? round_up(most) : 1;
+    max = max > 0 ? round_up(max) : 1;
     const auto x = [&](double at) { return kLeft + (kWidth - kLeft) * (at - from) / (to - from); };
-    const auto y = [&](double value) { return kTop + (kHeight - kTop - kBottom) * (1 - value / most); };
+    const auto y = [&](double value) { return kTop + (kHeight - kTop - kBottom) * (1 - value / max); };
     std::string svg = fmt::format("<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {} {}\">\n",
                                   measure.title, kWidth, kHeight);
     for (const double share : {0.0, 0.5, 1.0})
         svg += fmt::format(
             "<path class=\"grid\" d=\"M{} {:.1f}H{}\"/><text x=\"{}\" y=\"{:.1f}\" "
             "text-anchor=\"end\">{:.4g}</text>\n",
-            kLeft, y(share * most), kWidth, kLeft - 6, y(share * most) + 4, share * most);
+            kLeft, y(share * max), kWidth, kLeft - 6, y(share * max) + 4, share * max);
     svg += fmt::format(
         "<text x=\"{}\" y=\"{}\">{:.0f} s</text><text x=\"{}\" y=\"{}\" text-anchor=\"end\">{:.0f} "
         "s</text>\n",

@@ -141,7 +141,7 @@ watcher=$!
 for _ in $(seq 1200); do [ -s "$scratch/watched" ] && break; sleep 0.05; done
 echo >&8
 wait $watcher || fail "--watch: code $?"
-[ "$(stat -c %a "$jobs/watched")" = 600 ] || fail "nobody is told that somebody watches"
+[ "$(stat -c %a "$jobs/watched")" = 600 ] || fail "the job is not informed of the watcher"
 tail -n 1 "$scratch/watched" | check "what a job does" '
 g, = o["groups"]
 assert g["operations"] > 0 and g["reporting"] == [0, 1] and g["transport"] == "messages" and g["state"] == "ready", g'

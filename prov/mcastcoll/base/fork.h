@@ -1,4 +1,4 @@
-// OwnProcess tells whether the current process made an object or is a child of that process by fork(). A
+// OwnProcess reports whether the current process made an object or is a child of that process by fork(). A
 // child inherits its parent's objects but must not use them: the descriptors refer to the same sockets,
 // timers and poll sets, and sealing with the inherited keys would reuse the parent's nonces.
 #pragma once

@@ -15,9 +15,9 @@
 namespace mcastcoll {
 namespace {
 
-constexpr std::size_t kLeastBytes = 16, kMaxBytes = 4096;
+constexpr std::size_t kMinBytes = 16, kMaxBytes = 4096;
 // Distinct bytes. 16 random bytes have fewer than 8 distinct ones with a probability below 1e-9.
-constexpr std::ptrdiff_t kLeastDifferent = 8;
+constexpr std::ptrdiff_t kMinDifferent = 8;
 
 Error refused(const std::string& path, std::string_view why) {
     return {EACCES, fmt::format("{} {}", path, why)};
@@ -49,12 +49,12 @@ Result<std::vector<std::byte>> read_secret_file(const std::string& path) {
     secret.resize(static_cast<std::size_t>(got));
     const bool is_longer = secret.size() > kMaxBytes;
     while (!secret.empty() && is_line_break(secret.back())) secret.pop_back();
-    if (is_longer || secret.size() < kLeastBytes)
+    if (is_longer || secret.size() < kMinBytes)
         return refused(
-            path, fmt::format("has the wrong length: it must have {} to {} bytes", kLeastBytes, kMaxBytes));
+            path, fmt::format("has the wrong length: it must have {} to {} bytes", kMinBytes, kMaxBytes));
     std::array<bool, 256> seen{};
     for (const std::byte byte : secret) seen[std::to_integer<std::size_t>(byte)] = true;
-    if (std::ranges::count(seen, true) < kLeastDifferent)
+    if (std::ranges::count(seen, true) < kMinDifferent)
         return refused(path, "can be guessed: use random bytes, for example from head -c 32 /dev/urandom");
     return secret;
 }

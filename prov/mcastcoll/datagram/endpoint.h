@@ -23,7 +23,7 @@ struct Joined {
     bool may_send;
     std::shared_ptr<FileDescriptor> socket;  // null for a member that only sends, and after a failed join
     ::mcastcoll::Membership share;           // over verbs
-    std::unique_ptr<Reliable::Group> feed;   // for reliable messages
+    std::unique_ptr<Reliable::Group> reliable_group;  // for reliable messages
 };
 
 class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, public Source {

@@ -27,5 +27,5 @@ mcc_parts += \
 nodist_%canon_reldir%_libmccdatagram_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
-%canon_reldir%_libmccdatagram_la_LIBADD = prov/mcastcoll/feed/libmccfeed.la
+%canon_reldir%_libmccdatagram_la_LIBADD = prov/mcastcoll/reliable/libmccreliable.la
 EXTRA_DIST += %reldir%/README.md

@@ -81,14 +81,14 @@ bool Membership::report_error(std::uint32_t event, int code, std::uint64_t data)
     return parent().events()->push(event, failed);
 }
 
-void Membership::report_lost(const SocketAddress& member, feed::Loss how) {
+void Membership::report_lost(const SocketAddress& member, reliable::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
     log_line(Level::info, "{}: {} {}", joined_.group, member,
-             how == feed::Loss::silent     ? "has sent nothing for FI_MCASTCOLL_PEER_TIMEOUT"
-             : how == feed::Loss::expelled ? "has expelled this member, because it was too slow"
-                                           : "no longer stores the messages that are missing here");
-    report_error(FI_NOTIFY, how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
+             how == reliable::Loss::silent     ? "has sent nothing for FI_MCASTCOLL_PEER_TIMEOUT"
+             : how == reliable::Loss::expelled ? "has expelled this member, because it was too slow"
+                                               : "no longer stores the messages that are missing here");
+    report_error(FI_NOTIFY, how == reliable::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
                  parent().number_of(member));
 }
 
@@ -114,18 +114,18 @@ Result<void> Membership::listen(bool receives) {
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions) {
     // A kernel without UDP_GRO delivers single packets.
     (void)set_option(joined_.socket->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
-    const auto lost = [this](const SocketAddress& member, feed::Loss how) { report_lost(member, how); };
+    const auto lost = [this](const SocketAddress& member, reliable::Loss how) { report_lost(member, how); };
     auto joined = parent().reliable()->join(joined_.group, joined_.socket->get(), directions, lost);
     if (!joined) return joined.error();
-    joined_.feed = std::move(joined).value();
-    while (!joined_.feed->is_ready()) turn(lock);
+    joined_.reliable_group = std::move(joined).value();
+    while (!joined_.reliable_group->is_ready()) turn(lock);
     return {};
 }
 
 // Serves repairs of messages sent so far, for at most the time of FI_MCASTCOLL_LINGER.
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
-    while (!joined_.feed->is_settled() && !deadline.over()) {
+    while (!joined_.reliable_group->is_settled() && !deadline.over()) {
         // Closing continues after any error: progress needs memory occasionally.
         if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
     }
@@ -142,7 +142,7 @@ void Membership::turn(std::unique_lock<std::mutex>& lock) {
 // The last membership closes the socket, and the kernel then leaves the group.
 void Membership::leave() {
     parent().remove(fi_addr);
-    joined_.feed.reset();
+    joined_.reliable_group.reset();
     if (joined_.socket && joined_.socket.use_count() == 1) parent().receiver().stop(joined_.socket->get());
     joined_.socket.reset();
     joined_.share = {};
@@ -151,7 +151,7 @@ void Membership::leave() {
 void Membership::finish() {
     {
         std::unique_lock lock(parent().mutex());
-        if (joined_.feed) linger(lock);
+        if (joined_.reliable_group) linger(lock);
         leave();
     }
     parent().events()->forget(this->fid_mc::fid);

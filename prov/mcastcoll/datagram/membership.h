@@ -24,7 +24,7 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     void linger(std::unique_lock<std::mutex>& lock);
     void turn(std::unique_lock<std::mutex>& lock);
     bool report(const Result<void>& joined);
-    void report_lost(const SocketAddress& member, feed::Loss how);
+    void report_lost(const SocketAddress& member, reliable::Loss how);
     bool report_error(std::uint32_t event, int code, std::uint64_t data);
 
     Joined joined_;

@@ -47,10 +47,10 @@ Bytes gather(Pieces pieces, std::vector<std::byte>& copy) {
     return copy;
 }
 
-Result<void> Receiver::open(std::size_t most_posted) {
+Result<void> Receiver::open(std::size_t max_posted) {
     poll_set_ = FileDescriptor(::epoll_create1(EPOLL_CLOEXEC));
     if (!poll_set_.valid()) return system_error(errno, "cannot create an epoll descriptor");
-    posted_.grow(most_posted);
+    posted_.grow(max_posted);
     return {};
 }
 
@@ -95,25 +95,25 @@ bool Receiver::cancel(const void* context, PostedReceive& cancelled) {
     return false;
 }
 
-void Receiver::receive(std::size_t most, Take take) {
-    if (posted_.empty() || most == 0) return;
+void Receiver::receive(std::size_t max, Take take) {
+    if (posted_.empty() || max == 0) return;
     std::array<epoll_event, kBatch> ready;
     const int sockets = ::epoll_wait(poll_set_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     for (int i = 0; i < sockets; ++i) {
         const std::uint64_t data = ready[static_cast<std::size_t>(i)].data.u64;
-        const std::size_t limit = std::min({most, posted(), kBatch});
+        const std::size_t limit = std::min({max, posted(), kBatch});
         if (limit == 0) return;
         if ((data & kNoSocket) != 0) continue;
         const std::size_t before = posted();
         receive_batch(static_cast<int>(data & (kGroup - 1)), (data & kGroup) != 0, limit, take);
-        most -= before - posted();
+        max -= before - posted();
     }
-    if (queue_pair_ != nullptr) receive_from_queue_pair(most, take);
+    if (queue_pair_ != nullptr) receive_from_queue_pair(max, take);
 }
 
-void Receiver::receive_from_queue_pair(std::size_t most, Take take) {
+void Receiver::receive_from_queue_pair(std::size_t max, Take take) {
     const std::size_t before = posted();
-    const auto wanted = [&] { return posted() > 0 && before - posted() < most; };
+    const auto wanted = [&] { return posted() > 0 && before - posted() < max; };
     for (; wanted() && !waiting_.empty(); waiting_.pop_front())
         put(waiting_.front().bytes, waiting_.front().source, take);
     if (!wanted()) return;
@@ -130,8 +130,8 @@ void Receiver::put(Bytes bytes, const SocketAddress& source, Take take) {
     if (take(posted_.front(), {source, bytes.size(), true})) posted_.pop();
 }
 
-void Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take take) {
-    for (std::size_t i = 0; i < most; ++i) {
+void Receiver::receive_batch(int descriptor, bool group, std::size_t max, Take take) {
+    for (std::size_t i = 0; i < max; ++i) {
         msghdr& in = messages_[i].msg_hdr;
         in = {};
         in.msg_name = sources_[i].data();
@@ -142,7 +142,7 @@ void Receiver::receive_batch(int descriptor, bool group, std::size_t most, Take 
     // MSG_TRUNC: the reported lengths are those of the datagrams, even if a buffer is shorter.
     int got;
     do {
-        got = ::recvmmsg(descriptor, messages_.data(), static_cast<unsigned>(most), MSG_DONTWAIT | MSG_TRUNC,
+        got = ::recvmmsg(descriptor, messages_.data(), static_cast<unsigned>(max), MSG_DONTWAIT | MSG_TRUNC,
                          nullptr);
     } while (got < 0 && errno == EINTR);
     if (got <= 0) return;

@@ -51,7 +51,7 @@ class Receiver {
     // posted.
     using Take = FunctionRef<bool(const PostedReceive&, const Datagram&)>;
 
-    Result<void> open(std::size_t most_posted);
+    Result<void> open(std::size_t max_posted);
     Result<void> listen(int descriptor, bool group);
     // For groups. The queue pair must outlive this object.
     Result<void> listen(MulticastTransport& queue_pair);
@@ -64,8 +64,8 @@ class Receiver {
     bool take(PostedReceive& first);
     std::size_t posted() const { return posted_.size(); }
 
-    // Receives at most `most` datagrams.
-    void receive(std::size_t most, Take take);
+    // Receives at most `max` datagrams.
+    void receive(std::size_t max, Take take);
     // Readable if something can be received, provided that prepare_wait() returned true.
     int descriptor() const { return poll_set_.get(); }
     bool prepare_wait() {
@@ -80,8 +80,8 @@ class Receiver {
     };
 
     Result<void> add(int descriptor, std::uint64_t kind);
-    void receive_batch(int descriptor, bool group, std::size_t most, Take take);
-    void receive_from_queue_pair(std::size_t most, Take take);
+    void receive_batch(int descriptor, bool group, std::size_t max, Take take);
+    void receive_from_queue_pair(std::size_t max, Take take);
     void put(Bytes bytes, const SocketAddress& source, Take take);
 
     FileDescriptor poll_set_;

@@ -23,16 +23,16 @@ constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMaxBehind = 64;
 constexpr Nanoseconds kWarnAgain = Nanoseconds::from_ms(60'000);
 
-feed::Place place_of(const SocketAddress& address) {
+reliable::Place place_of(const SocketAddress& address) {
     // A fresh copy, because the kernel may have left different values in unused bytes.
     const SocketAddress plain(address.address_bytes(), address.port(), address.scope());
-    feed::Place place;
+    reliable::Place place;
     place.size = std::min(plain.bytes().size(), place.bytes.size());
     std::copy_n(plain.bytes().begin(), place.size, place.bytes.begin());
     return place;
 }
 
-SocketAddress address_of(const feed::Place& place) {
+SocketAddress address_of(const reliable::Place& place) {
     auto address = SocketAddress::from_bytes(Bytes(place.bytes).first(place.size));
     return address ? address.value() : SocketAddress();
 }
@@ -63,16 +63,16 @@ Result<void> check_security(const Settings& settings) {
 }
 
 std::size_t payload_of(std::size_t largest_datagram) {
-    return std::min(largest_datagram - feed::kHeaderBytes, kLargestPayload);
+    return std::min(largest_datagram - reliable::kHeaderBytes, kLargestPayload);
 }
 
 // Makes the kernel drop copies of this member's own packets, and data packets if this member only sends. In
 // the filter, offsets begin at the UDP header.
-void leave_out(int socket, feed::MemberId self, bool receives) {
+void leave_out(int socket, reliable::MemberId self, bool receives) {
     constexpr unsigned kUdpHeader = 8, kKind = kUdpHeader + 4, kFrom = kUdpHeader + 16, kAll = UINT32_MAX;
     const auto id = static_cast<std::uint64_t>(self);
     // Kind 0 does not exist.
-    const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(feed::Kind::data);
+    const std::uint32_t unwanted = receives ? 0 : static_cast<std::uint32_t>(reliable::Kind::data);
     std::array<sock_filter, 8> steps{{
         BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kKind),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, unwanted, 5, 0),
@@ -96,7 +96,7 @@ std::size_t largest_message(const Interface& interface, int family, fi_ep_type t
 }
 
 Reliable::Group::Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
-                       const feed::Config& config)
+                       const reliable::Config& config)
     : reliable_(owner),
       address_(address),
       key_(config.group),
@@ -108,7 +108,7 @@ Reliable::Group::Group(Reliable& owner, const SocketAddress& address, int socket
 
 Reliable::Group::~Group() {
     succeeds([&] { protocol_.leave(monotonic_now()); });
-    const feed::FeedCounters& done = protocol_.counters();
+    const reliable::Counters& done = protocol_.counters();
     log_line(Level::info,
              "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
              "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
@@ -137,7 +137,7 @@ int Reliable::Group::send(Pieces pieces, std::size_t size) {
     return 0;
 }
 
-void Reliable::Group::on_packet(const feed::Header& header, Bytes packet, const SocketAddress& source) {
+void Reliable::Group::on_packet(const reliable::Header& header, Bytes packet, const SocketAddress& source) {
     const std::uint64_t before = protocol_.counters().unproven;
     const Nanoseconds now = monotonic_now();
     protocol_.on_packet(header, packet, place_of(source), now);
@@ -170,15 +170,15 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     return true;
 }
 
-void Reliable::Group::send(const feed::Place& to, Bytes packet) {
+void Reliable::Group::send(const reliable::Place& to, Bytes packet) {
     if (!reliable_.process_.is_here()) return;
     // Packets refused by the kernel count as lost by the network.
     transmit(reliable_.own_socket_, packet, packet.size(), address_of(to));
 }
 
-bool Reliable::Group::deliver(const feed::Member& from, std::uint8_t flags, Bytes piece) {
+bool Reliable::Group::deliver(const reliable::Member& from, std::uint8_t flags, Bytes piece) {
     auto partial = partials_.find(from.id);
-    if ((flags & feed::kFirst) != 0 && partial == partials_.end()) {
+    if ((flags & reliable::kFirst) != 0 && partial == partials_.end()) {
         Partial fresh;
         if (!reliable_.inbox_.begin(fresh.posted)) return false;
         partial = partials_.emplace(from.id, fresh).first;
@@ -187,7 +187,7 @@ bool Reliable::Group::deliver(const feed::Member& from, std::uint8_t flags, Byte
     if (partial == partials_.end()) return true;
     Partial& open = partial->second;
     scatter(open.posted.buffer(), open.length, piece);
-    if ((flags & feed::kLast) == 0) {
+    if ((flags & reliable::kLast) == 0) {
         open.length += piece.size();
         return true;
     }
@@ -197,7 +197,7 @@ bool Reliable::Group::deliver(const feed::Member& from, std::uint8_t flags, Byte
     return true;
 }
 
-void Reliable::Group::lost(const feed::Member& member, feed::Loss how) {
+void Reliable::Group::lost(const reliable::Member& member, reliable::Loss how) {
     if (const auto partial = partials_.find(member.id); partial != partials_.end()) {
         reliable_.inbox_.give_back(partial->second.posted);
         partials_.erase(partial);
@@ -217,7 +217,7 @@ Result<std::unique_ptr<Reliable>> Reliable::open(const Domain& domain, Inbox& in
                                                  int family) {
     if (auto secure = check_security(domain.settings); !secure) return secure.error();
     const std::size_t largest = largest_message(domain.interface, family, FI_EP_DGRAM);
-    if (largest <= feed::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
+    if (largest <= reliable::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
     auto made =
         std::unique_ptr<Reliable>(new Reliable(domain.settings, inbox, own_socket, payload_of(largest)));
     if (auto opened = made->alarm_.open(); !opened) return opened.error();
@@ -236,15 +236,15 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& gro
     const bool receives = (directions & FI_RECV) != 0;
     std::uint64_t self = 0;
     if (auto drawn = kernel_random(std::as_writable_bytes(std::span(&self, 1))); !drawn) return drawn.error();
-    feed::Config config;
-    config.self = static_cast<feed::MemberId>(self | 1);
+    reliable::Config config;
+    config.self = static_cast<reliable::MemberId>(self | 1);
     config.group = stable_hash(group.address_bytes(), group.port());
     config.sends = (directions & FI_SEND) != 0;
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
     const auto buffer = size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // reads the present size
-    config.room = buffer ? buffer.value() / datagram_cost(feed::kHeaderBytes + payload_) : kWindow;
+    config.room = buffer ? buffer.value() / datagram_cost(reliable::kHeaderBytes + payload_) : kWindow;
     leave_out(socket, config.self, receives);
     config.key = key_of(group, settings_);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
@@ -300,7 +300,7 @@ bool Reliable::is_spoilt() {
 }
 
 void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multicast) {
-    const auto header = feed::decode(packet);
+    const auto header = reliable::decode(packet);
     if (!header || (multicast && is_spoilt())) return;
     for (Group* group : groups_) {
         if (group->key_ != header.value().group) continue;

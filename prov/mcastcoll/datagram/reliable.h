@@ -1,5 +1,5 @@
-// Reliable multicast messages of one endpoint (FI_EP_RDM with FI_MULTICAST). The protocol is feed/, which is
-// pure; this class connects it to sockets and buffers. Packets leave through the endpoint's own socket and
+// Reliable multicast messages of one endpoint (FI_EP_RDM with FI_MULTICAST). The protocol is reliable/, which
+// is pure; this class connects it to sockets and buffers. Packets leave through the endpoint's own socket and
 // arrive on this socket and on those of the groups. Messages go into posted buffers. All calls need the
 // domain's lock, and progress is made when queues and counters are read.
 #pragma once
@@ -15,7 +15,7 @@
 #include "base/fork.h"
 #include "datagram/channel.h"
 #include "datagram/fabric.h"
-#include "feed/feed.h"
+#include "reliable/protocol.h"
 #include "transport/multicast_hub.h"
 #include "transport/wait_set.h"
 
@@ -29,7 +29,7 @@ class Reliable {
     class Group;
 
     // Called for a lost member, with the kind of loss.
-    using OnLost = std::function<void(const SocketAddress&, feed::Loss)>;
+    using OnLost = std::function<void(const SocketAddress&, reliable::Loss)>;
 
     static Result<std::unique_ptr<Reliable>> open(const Domain& domain, Inbox& inbox, int own_socket,
                                                   int family);
@@ -68,10 +68,10 @@ class Reliable {
 };
 
 // One member's part in a group. Its destructor leaves the group.
-class Reliable::Group final : private feed::Feed::Host {
+class Reliable::Group final : private reliable::Protocol::Host {
   public:
     Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
-          const feed::Config& config);
+          const reliable::Config& config);
     ~Group();
 
     // True when, as far as can be determined, all receivers of the group know this endpoint.
@@ -93,19 +93,19 @@ class Reliable::Group final : private feed::Feed::Host {
     };
 
     bool multicast(Bytes packets, std::size_t unit) override;
-    void send(const feed::Place& to, Bytes packet) override;
-    bool deliver(const feed::Member& from, std::uint8_t flags, Bytes piece) override;
-    void lost(const feed::Member& member, feed::Loss how) override;
-    void on_packet(const feed::Header& header, Bytes packet, const SocketAddress& source);
+    void send(const reliable::Place& to, Bytes packet) override;
+    bool deliver(const reliable::Member& from, std::uint8_t flags, Bytes piece) override;
+    void lost(const reliable::Member& member, reliable::Loss how) override;
+    void on_packet(const reliable::Header& header, Bytes packet, const SocketAddress& source);
 
     Reliable& reliable_;
     const SocketAddress address_;
     const std::uint64_t key_;
     const int socket_;
     const OnLost on_lost_;
-    feed::Feed protocol_;
+    reliable::Protocol protocol_;
     Nanoseconds warns_at_{};  // next warning about packets without a valid tag
-    std::unordered_map<feed::MemberId, Partial> partials_;
+    std::unordered_map<reliable::MemberId, Partial> partials_;
 };
 
 }  // namespace mcastcoll::ofi::datagram

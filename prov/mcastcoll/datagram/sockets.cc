@@ -63,7 +63,7 @@ Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interfa
     options.family = family == AF_INET ? 4 : 6;
     options.ttl = settings.ttl;
     options.receives = settings.receives;
-    options.most_memberships = settings.memberships;
+    options.max_memberships = settings.memberships;
     return open_verbs(options);
 }
 

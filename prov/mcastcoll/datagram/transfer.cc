@@ -27,7 +27,7 @@ int Endpoint::send_to_group(fi_addr_t to, Pieces pieces, std::size_t size) {
     if (found == joined_.end()) return -FI_EINVAL;
     const Joined& joined = *found->second;
     if (!joined.may_send) return -FI_EACCES;
-    if (reliable_) return joined.feed->send(pieces, size);
+    if (reliable_) return joined.reliable_group->send(pieces, size);
     if (!verbs_) return answer(transmit(socket_.get(), pieces, joined.group));
     const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
     const auto [accepted, error] = verbs_->send(std::span(&datagram, 1), {without_port(joined.group), true});
@@ -46,7 +46,7 @@ ssize_t Endpoint::send(const Message& message) {
     // Must precede the check for room: received messages may take entries if one queue serves both
     // directions.
     if (const auto found = joined_.find(message.to); reliable_ && multicast != 0 && found != joined_.end())
-        if (found->second->feed) found->second->feed->look(size);
+        if (found->second->reliable_group) found->second->reliable_group->look(size);
     if (!message.silent && sent_.wants_completion(message.flags) && sent_.full()) return -FI_EAGAIN;
     const int rc = multicast != 0 ? send_to_group(message.to, message.pieces, size)
                                   : send_to_peer(message.to, message.pieces);

@@ -8,7 +8,7 @@
 namespace mcastcoll::engine {
 
 // Interval between repeated `ready` messages, doubled from the least to the most.
-inline constexpr Nanoseconds kLeastReadyInterval = Nanoseconds::from_ms(5);
+inline constexpr Nanoseconds kMinReadyInterval = Nanoseconds::from_ms(5);
 inline constexpr Nanoseconds kMaxReadyInterval = Nanoseconds::from_ms(500);
 
 // Each member repeats `ready` to its parent until `go` or the reachability map arrives: a parent that has not
@@ -43,7 +43,7 @@ class Admission {
     Core& core_;
     bool started_ = false, ready_due_ = false;
     std::uint32_t unready_;  // bit i for child i
-    Nanoseconds ready_at_ = kNever, interval_ = kLeastReadyInterval;
+    Nanoseconds ready_at_ = kNever, interval_ = kMinReadyInterval;
     Ring<wire::Header> pongs_{16};
 };
 

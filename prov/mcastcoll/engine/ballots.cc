@@ -21,11 +21,11 @@ std::uint32_t Speakers::place(Rank rank) const {
     return speaker < regular_ && first_of(speaker) == unshifted ? speaker : kNoSpeaker;
 }
 
-Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes)
+Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t max_bytes)
     : members_(members),
       speakers_(members),
-      ballot_bytes_(sizeof(Rank) + (Speakers::most(members) + 1 + 7) / 8),
-      bytes_(std::min<std::size_t>(voters, most_bytes / ballot_bytes_) * ballot_bytes_) {}
+      ballot_bytes_(sizeof(Rank) + (Speakers::max(members) + 1 + 7) / 8),
+      bytes_(std::min<std::size_t>(voters, max_bytes / ballot_bytes_) * ballot_bytes_) {}
 
 void Ballots::cast(Rank voter, const std::vector<bool>& received, bool can_multicast) {
     const std::uint32_t speakers = speakers_.count();

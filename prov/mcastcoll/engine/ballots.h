@@ -27,7 +27,7 @@ class Speakers {
     // anyway or is outside the group.
     explicit Speakers(std::uint32_t members, std::uint64_t election = 0, Rank suspected = kNoRank);
 
-    static std::uint32_t most(std::uint32_t members) {
+    static std::uint32_t max(std::uint32_t members) {
         return members <= kAllProbeUpTo ? members : kSpeakersOfMany + 1;
     }
     std::uint32_t count() const { return regular_ + (suspected_ == kNoRank ? 0 : 1); }
@@ -52,8 +52,8 @@ class Speakers {
 // speaker's is set if the voter cannot multicast.
 class Ballots {
   public:
-    // most_bytes: payload of a message; must have room for a ballot.
-    Ballots(std::uint32_t members, std::uint32_t voters, std::size_t most_bytes);
+    // max_bytes: payload of a message; must have room for a ballot.
+    Ballots(std::uint32_t members, std::uint32_t voters, std::size_t max_bytes);
 
     // Prepares for an election with these speakers.
     void begin(const Speakers& speakers) {

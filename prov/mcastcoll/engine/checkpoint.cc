@@ -13,8 +13,8 @@ void Checkpoint::await() {
     if (core_.parent == kNoRank || request_at_ != kNever || requested_ > opened_) return;
     const std::int64_t round_trip = core_.round_trip.mean().value;
     request_at_ =
-        core_.now + waits_.deadline(std::max(core_.config.least_silence, Nanoseconds{2 * round_trip}),
-                                    std::max(core_.config.most_silence, Nanoseconds{8 * round_trip}));
+        core_.now + waits_.deadline(std::max(core_.config.min_silence, Nanoseconds{2 * round_trip}),
+                                    std::max(core_.config.max_silence, Nanoseconds{8 * round_trip}));
     awaited_since_ = core_.now;
 }
 

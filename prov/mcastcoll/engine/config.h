@@ -84,17 +84,17 @@ struct GroupConfig {
     Nanoseconds probe_interval = Nanoseconds::from_ms(1);
     Nanoseconds probe_settle = Nanoseconds::from_ms(50);  // longest wait for the last probe
     // Intervals between two elections during operation, and between two beacons of a mute root.
-    Nanoseconds least_election_interval = Nanoseconds::from_ms(50),
-                most_election_interval = Nanoseconds::from_ms(5000);
-    Nanoseconds least_beacon_interval = Nanoseconds::from_ms(1),
-                most_beacon_interval = Nanoseconds::from_ms(1000);
+    Nanoseconds min_election_interval = Nanoseconds::from_ms(50),
+                max_election_interval = Nanoseconds::from_ms(5000);
+    Nanoseconds min_beacon_interval = Nanoseconds::from_ms(1),
+                max_beacon_interval = Nanoseconds::from_ms(1000);
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
-    // Bounds of measured deadlines. The least_ values cover the time for which a busy machine may delay a
-    // process; a simulator may set them to 0. A few round trips may raise most_silence.
-    Nanoseconds least_silence = Nanoseconds::from_us(300);  // before the first fragment of an operation
-    Nanoseconds least_tail = Nanoseconds::from_us(300);     // after the first fragment of an operation
-    Nanoseconds least_gap = Nanoseconds::from_us(20);       // a hole that may be reordering
-    Nanoseconds most_silence = Nanoseconds::from_ms(2);
+    // Bounds of measured deadlines. The min_ values cover the time for which a busy machine may delay a
+    // process; a simulator may set them to 0. A few round trips may raise max_silence.
+    Nanoseconds min_silence = Nanoseconds::from_us(300);  // before the first fragment of an operation
+    Nanoseconds min_tail = Nanoseconds::from_us(300);     // after the first fragment of an operation
+    Nanoseconds min_gap = Nanoseconds::from_us(20);       // a hole that may be reordering
+    Nanoseconds max_silence = Nanoseconds::from_ms(2);
     // Wait before a NAK while the group loses nothing: silence then most likely means a process that is not
     // scheduled, which a NAK cannot wake. Also the longest wait for the first fragment of a long vector's
     // result.
@@ -104,7 +104,7 @@ struct GroupConfig {
     // Operations between two agreements on the watermark under this member's policy.
     std::uint32_t checkpoint_interval() const { return repair == Repair::sync ? channels : checkpoint_every; }
     // Distance above the watermark up to which this member may begin operations.
-    std::uint32_t most_ahead() const { return repair == Repair::sync ? channels : operation_slots; }
+    std::uint32_t max_ahead() const { return repair == Repair::sync ? channels : operation_slots; }
     Nanoseconds stall_timeout = kNever;  // an operation without progress for this long fails the group
 
     std::uint32_t range(Rank rank) const { return range_of.empty() ? 0 : range_of[index_of(rank)]; }
@@ -112,7 +112,7 @@ struct GroupConfig {
     // that fits in the window never waits for reports; later messages of the root may.
     std::uint32_t report_step(std::uint32_t of) const { return of <= window ? window / 2 : window / 4; }
     // A multiple of the alignment of any element.
-    std::uint32_t most_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }
+    std::uint32_t max_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }
     // Longer vectors travel in pieces of as many whole elements as fit in a fragment.
     std::uint32_t piece_bytes(std::uint32_t element_bytes) const {
         return fragment_bytes / element_bytes * element_bytes;

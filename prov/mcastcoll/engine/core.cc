@@ -37,7 +37,7 @@ Core::Core(const GroupConfig& c)
       turns(c.operation_slots),
       // Every silence deadline is at least 1.5 round trips: a round trip below this value shortens no
       // deadline.
-      round_trip(c.initial_rtt, Nanoseconds{c.least_silence.value * 2 / 3}, c.most_silence),
+      round_trip(c.initial_rtt, Nanoseconds{c.min_silence.value * 2 / 3}, c.max_silence),
       deadlines(config, round_trip, redundancy),
       bits(slots.at(0).have.capacity() / 8) {
     assert(index_of(c.self) < c.members);
@@ -50,8 +50,8 @@ Core::Core(const GroupConfig& c)
     assert(c.message_bytes >= wire::kHeaderBytes + c.fragment_bytes);
     assert(c.message_bytes >= wire::kHeaderBytes + c.window / 8);
     assert(c.message_bytes >= wire::kHeaderBytes + c.gather_bytes);
-    assert(c.checkpoint_interval() >= 1 && c.checkpoint_interval() <= c.most_ahead());
-    assert(c.most_ahead() <= c.operation_slots);
+    assert(c.checkpoint_interval() >= 1 && c.checkpoint_interval() <= c.max_ahead());
+    assert(c.max_ahead() <= c.operation_slots);
     assert(c.tree_arity <= kMaxArity && c.large_tree_arity <= kMaxArity);
 }
 

@@ -3,7 +3,7 @@
 // Before any fragment of an operation has arrived: a quarter more than the third largest of the last 16 first
 // arrivals (timing.h: RecentTimes), at least 1.5 round trips. For the release of a barrier at most four round
 // trips or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times
-// least_silence: 3 ms). Results of more than 7 fragments come much later than releases of barriers; they are
+// min_silence: 3 ms). Results of more than 7 fragments come much later than releases of barriers; they are
 // measured separately, and waited for up to 10 ms. If nothing of a message of that length has arrived, the
 // NAK names one fragment: most likely the message was not multicast yet, and a NAK for all of it would make
 // this member, and each member to which the NAK is forwarded, receive by message what is multicast a moment
@@ -93,7 +93,7 @@ class Deadlines {
         return std::max(usual, Nanoseconds{(awaits_reports(slot) ? 4 : 1) * config_.lossless_silence.value});
     }
     // Delay of a copy by the root where losses come in bursts.
-    Nanoseconds copy() const { return Nanoseconds{least_wait().value / 3}; }
+    Nanoseconds copy() const { return Nanoseconds{min_wait().value / 3}; }
     // Time in which a root at this distance in hops is expected to multicast again after a NAK.
     Nanoseconds root_nak(std::int64_t hops) const;
 
@@ -113,8 +113,8 @@ class Deadlines {
         return slot.fragments <= RedundancyPolicy::kMaxCopied ? barriers : results;
     }
     // Shortest silence before a NAK.
-    Nanoseconds least_wait() const {
-        return std::max(config_.least_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
+    Nanoseconds min_wait() const {
+        return std::max(config_.min_silence, Nanoseconds{3 * round_trip_.mean().value / 2});
     }
     Nanoseconds usual_silence(const Slot& slot) const;
     // The root may have to wait for reports of receivers, or for more data of its own.

@@ -4,12 +4,12 @@ namespace mcastcoll::engine {
 
 Elections::Elections(Core& core)
     : core_(core),
-      received_(Speakers::most(core.config.members)),
+      received_(Speakers::max(core.config.members)),
       ballots_(core.config.members, tree_size(core.config.self, core.config.tree_arity, core.config.members),
                core.config.message_bytes - wire::kHeaderBytes),
       uninformed_(core.children),
-      elections_(core.config.least_election_interval, core.config.most_election_interval),
-      beacons_(core.config.least_beacon_interval, core.config.most_beacon_interval) {}
+      elections_(core.config.min_election_interval, core.config.max_election_interval),
+      beacons_(core.config.min_beacon_interval, core.config.max_beacon_interval) {}
 
 void Elections::listen(std::uint64_t number) {
     if (received_in_ != number) std::fill(received_.begin(), received_.end(), false);
@@ -123,8 +123,8 @@ void Elections::on_vote(const wire::Header& header, Bytes payload) {
 
 // On rank 0.
 void Elections::decide(ReachabilityMap map) {
-    const std::size_t most = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
-    if (map.deaf.size() + map.mute.size() > most) map = {};
+    const std::size_t max = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
+    if (map.deaf.size() + map.mute.size() > max) map = {};
     if (core_.phase != Phase::active) return take_first(std::move(map));
     if (!(map == core_.graph().map())) return take_next(std::move(map), core_.slots.end());
     if (requested_) elect_again();

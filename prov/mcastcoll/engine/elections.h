@@ -34,16 +34,16 @@ namespace mcastcoll::engine {
 // intervals.
 class Backoff {
   public:
-    Backoff(Nanoseconds least, Nanoseconds most) : least_(least), most_(most), interval_(least) {}
+    Backoff(Nanoseconds min, Nanoseconds max) : min_(min), max_(max), interval_(min) {}
     Nanoseconds allowed_at() const { return allowed_at_; }
     void use(Nanoseconds now) {
-        if (allowed_at_ + Nanoseconds{8 * interval_.value} < now) interval_ = least_;
+        if (allowed_at_ + Nanoseconds{8 * interval_.value} < now) interval_ = min_;
         allowed_at_ = now + interval_;
-        interval_ = std::min(Nanoseconds{2 * interval_.value}, most_);
+        interval_ = std::min(Nanoseconds{2 * interval_.value}, max_);
     }
 
   private:
-    Nanoseconds least_, most_, interval_, allowed_at_{};
+    Nanoseconds min_, max_, interval_, allowed_at_{};
 };
 
 // One election at a time, until rank 0 has all votes (ballots.h):

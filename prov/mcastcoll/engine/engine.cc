@@ -99,7 +99,7 @@ void Engine::on_peer_lost(Rank rank, int error, Nanoseconds now) {
 void Engine::begin_pending() {
     detector_.wake();
     while (core_.phase == Phase::active && !core_.pending.empty() &&
-           core_.slots.next() < checkpoint_.opened() + core_.config.most_ahead()) {
+           core_.slots.next() < checkpoint_.opened() + core_.config.max_ahead()) {
         const Collective operation = core_.pending.front();
         core_.pending.pop();
         begin(operation);

@@ -31,7 +31,7 @@ class Engine {
     // For an operation submitted before its input was complete: the first `ready` bytes may now be sent or
     // combined. A smaller value than before, and an operation that is over, are ignored.
     void advance(OperationId operation, std::uint64_t ready, Nanoseconds now);
-    // Length of the prefix of the message or result that is in the caller's buffer and may be passed on;
+    // Length of the prefix of the message or result that is in the caller's buffer and may be forwarded;
     // never decreases. A small message arrives when it completes. For a reduction at rank 0: the combined
     // prefix, released or not. 0 if the operation has not begun, or is over and forgotten.
     std::uint64_t arrived(OperationId operation) const;

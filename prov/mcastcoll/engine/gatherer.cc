@@ -29,7 +29,7 @@ void Gatherer::begin(Slot& slot) {
         slot.gathering.announced_total != vector_total(slot))
         return core_.fail(kNoRank, EMSGSIZE);
     const std::uint64_t bytes = slot.operation.bytes;
-    if (bytes > core_.config.most_gathered()) {
+    if (bytes > core_.config.max_gathered()) {
         slot.gathering.piece_bytes = core_.config.piece_bytes(slot.operation.combiner.element_bytes);
         slot.gathering.pieces =
             static_cast<std::uint32_t>((bytes + slot.gathering.piece_bytes - 1) / slot.gathering.piece_bytes);
@@ -45,7 +45,7 @@ void Gatherer::on_gather(const wire::Header& header, Bytes payload) {
     if (slot == nullptr) return;
     if (!agrees(*slot, header)) return;
     const std::uint64_t bytes = header.total & ~wire::kReduceFlag;
-    const bool whole = bytes <= core_.config.most_gathered();  // else the sender waits for a credit
+    const bool whole = bytes <= core_.config.max_gathered();  // else the sender waits for a credit
     if (payload.size() != (whole ? bytes : 0)) return drop(core_.counters.bad_fragment);
     if (!whole || (slot->gathering.gathered >> child & 1) != 0) return;
     slot->gathering.gathered |= 1U << child;

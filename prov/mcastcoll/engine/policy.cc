@@ -23,7 +23,7 @@ constexpr std::uint32_t kOftenMissed = 300;
 // a share of operations, decides.
 constexpr std::uint32_t kExpectedNaks = 500, kOftenNaks = 300;
 // Smallest group in which the ring can be long.
-constexpr std::uint32_t kLeastForRoot = 5;
+constexpr std::uint32_t kMinForRoot = 5;
 
 // Thresholds of root synchronisation, in thousandths.
 constexpr std::uint32_t kMuch = 250, kLittle = 50;
@@ -106,7 +106,7 @@ void Policy::note_repair(Route route, Nanoseconds took, Nanoseconds round_trip) 
             ring_repair_.sample(took);
             const bool slow = ring_repair_.mean().value > kRingRoundTrips * round_trip.value;
             const bool root_slower = root_repair_.sampled() && root_repair_.mean() > ring_repair_.mean();
-            if (++by_ring_ < kJudgeRingAfter || !slow || root_slower || members_ < kLeastForRoot) return;
+            if (++by_ring_ < kJudgeRingAfter || !slow || root_slower || members_ < kMinForRoot) return;
             by_root_ = 0;
             route_ = Route::root;
             return;
@@ -134,11 +134,11 @@ Rank RootSynchronizer::drawn(std::uint64_t operation, Rank root) const {
 }
 
 Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
-    const Nanoseconds most{kMaxRoundTrips * round_trip.value};
-    if (present_ == RootSync::random) return most;
+    const Nanoseconds max{kMaxRoundTrips * round_trip.value};
+    if (present_ == RootSync::random) return max;
     if (present_ != RootSync::delay) return {};
     if (configured_ == RootSync::delay) return delay_;
-    return lateness_.sampled() ? lateness_.deadline(1, Nanoseconds{round_trip.value / 4}, most) : most;
+    return lateness_.sampled() ? lateness_.deadline(1, Nanoseconds{round_trip.value / 4}, max) : max;
 }
 
 // Many NAKs: take the next stronger choice, and none when even the strongest did not help. Few NAKs for a

@@ -14,7 +14,7 @@ constexpr double kRelay = 2.0;
 // Members of the parent outside the subset receive and drop every datagram. This costs the root nothing, and
 // costs those members more, the more of them there are. Addressing the whole parent for a few members counts
 // as this many sends.
-constexpr double kForeign = 20.0;
+constexpr double kOutside = 20.0;
 // An additional address in the whole network counts as this many sends.
 constexpr double kNewAddress = 8.0;
 
@@ -56,9 +56,9 @@ std::string_view name_of(AddressScheme scheme) {
 
 AddressCosts address_costs(std::uint32_t subset_members, std::uint32_t parent_members, std::uint32_t ranges) {
     assert(subset_members > 0 && subset_members <= parent_members && ranges > 0);
-    const double foreign = parent_members - subset_members;
+    const double outside = parent_members - subset_members;
     // Depth of the tree: each level of messages doubles the number of ranges that have the fragment.
-    return {.parent = 1 + kForeign * foreign / parent_members,
+    return {.parent = 1 + kOutside * outside / parent_members,
             .chained = static_cast<double>(ranges),
             .tree = 1 + kRelay * std::bit_width(ranges - 1),
             .own = 1 + kNewAddress};
@@ -79,12 +79,12 @@ AddressChoice choose_scheme(std::span<const std::uint32_t> subset, std::uint32_t
         return choice;
     }
     // Among equal costs prefer fewer addresses to join.
-    double least = choice.costs.parent;
+    double min = choice.costs.parent;
     for (const auto& [scheme, cost] : {std::pair{AddressScheme::own, choice.costs.own},
                                        std::pair{AddressScheme::chained, choice.costs.chained},
                                        std::pair{AddressScheme::tree, choice.costs.tree}}) {
-        if (cost >= least || (!few && scheme != AddressScheme::own)) continue;
-        least = cost;
+        if (cost >= min || (!few && scheme != AddressScheme::own)) continue;
+        min = cost;
         choice.scheme = scheme;
     }
     return choice;

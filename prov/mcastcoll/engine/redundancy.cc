@@ -118,13 +118,13 @@ std::uint32_t RedundancyPolicy::parity(std::uint32_t fragments) const {
     if (!chosen_.parity) return 0;
     const std::uint64_t mean = std::uint64_t{fragments} * group_.worst;
     const std::uint32_t share = fragments < kShortBlock ? kShortShare : kParityShare;
-    const std::uint32_t most = std::clamp(fragments / share, 1U, kMaxParity);
+    const std::uint32_t max = std::clamp(fragments / share, 1U, kMaxParity);
     std::uint32_t rows = 1;
     const auto suffices = [mean](std::uint64_t lost) {
         const std::uint64_t above = lost * kMillion - mean;
         return lost * kMillion >= mean && above * above >= 9 * mean * kMillion;
     };
-    while (rows < most && !suffices(rows - 1)) ++rows;
+    while (rows < max && !suffices(rows - 1)) ++rows;
     return rows;
 }
 

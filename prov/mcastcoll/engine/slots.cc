@@ -73,7 +73,7 @@ ChildReport* Reporting::of(Rank child) {
 
 Slots::Slots(const GroupConfig& config, std::uint32_t children)
     : buffers_(config.memory, config.operation_slots, config.retransmit_bytes),
-      vectors_(config.memory, std::size_t{config.operation_slots} * children, config.most_gathered()),
+      vectors_(config.memory, std::size_t{config.operation_slots} * children, config.max_gathered()),
       late_copies_(config.memory, config.late_copies, config.late_bytes) {
     slots_.reserve(config.operation_slots);
     for (std::uint32_t i = 0; i < config.operation_slots; ++i) {

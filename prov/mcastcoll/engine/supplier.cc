@@ -28,22 +28,22 @@ bool FlowControl::is_full(const Slot& slot) const {
 // Recomputes the progress of this member's subtree. A root updates its limit; other members report to their
 // parent in steps.
 void FlowControl::update_large(Slot& slot) {
-    std::uint32_t least = slot.base;
+    std::uint32_t min = slot.base;
     for (Rank child : slot.reporting.children) {
         const ChildReport* report = slot.reporting.of(child);
         if (report == nullptr || report->fragments == kNothingReported) return;
-        least = std::min(least, report->fragments);
+        min = std::min(min, report->fragments);
     }
     if (core_.is_root(slot)) {
         if (slot.reporting.children.count == 0 || slot.state != SlotState::active) return;
         Multicasting& mine = slot.multicasting;
         // Fragments that all members have need not be sent.
-        const std::uint32_t sent = std::max(mine.next, least);
+        const std::uint32_t sent = std::max(mine.next, min);
         in_flight_ += sent - mine.next;
-        in_flight_ -= least - mine.acknowledged;
+        in_flight_ -= min - mine.acknowledged;
         if (sent > mine.next) mine.target = 0;
         mine.next = sent;
-        mine.acknowledged = least;
+        mine.acknowledged = min;
         core_.mark(slot);
         return check_finished(slot);
     }
@@ -54,10 +54,10 @@ void FlowControl::update_large(Slot& slot) {
     // is blamed for a stall.
     const bool is_first = slot.reporting.reported == kNothingReported;
     const std::uint32_t before = is_first ? 0 : slot.reporting.reported;
-    const bool due = (is_first && slot.fragments > core_.config.window) || least / step > before / step ||
-                     (least == slot.fragments && (is_first || slot.reporting.reported != least));
+    const bool due = (is_first && slot.fragments > core_.config.window) || min / step > before / step ||
+                     (min == slot.fragments && (is_first || slot.reporting.reported != min));
     if (!due) return;
-    slot.reporting.reported = least;
+    slot.reporting.reported = min;
     slot.reporting.due = true;
     core_.mark(slot);
 }
@@ -91,7 +91,7 @@ void FlowControl::linger(Slot& slot) {
     if (slot.lingers || slot.completed_early() || slot.operation.kind != CollectiveKind::broadcast ||
         slot.bytes > core_.config.late_bytes)
         return;
-    const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.least_gap);
+    const Nanoseconds moment = std::max(core_.round_trip.mean(), core_.config.min_gap);
     slot.lingers = lingering_.push({slot.id, core_.now + moment});
 }
 

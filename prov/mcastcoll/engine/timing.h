@@ -31,9 +31,9 @@ class SmoothedTime {
     bool sampled() const { return sampled_; }
     Nanoseconds mean() const { return {mean_}; }
     // Mean plus `deviations` deviations, clamped to the bounds; the lower bound before the first measurement.
-    Nanoseconds deadline(int deviations, Nanoseconds least, Nanoseconds most) const {
-        if (!sampled_) return least;
-        return std::clamp(Nanoseconds{mean_ + deviations * deviation_}, least, most);
+    Nanoseconds deadline(int deviations, Nanoseconds min, Nanoseconds max) const {
+        if (!sampled_) return min;
+        return std::clamp(Nanoseconds{mean_ + deviations * deviation_}, min, max);
     }
 
   private:
@@ -67,8 +67,8 @@ class RecentTimes {
     Nanoseconds quick() const { return quick_; }
     // A quarter more than the usual time, clamped to the bounds; the lower bound before the first
     // measurement.
-    Nanoseconds deadline(Nanoseconds least, Nanoseconds most) const {
-        return std::clamp(Nanoseconds{usual_.value + usual_.value / 4}, least, most);
+    Nanoseconds deadline(Nanoseconds min, Nanoseconds max) const {
+        return std::clamp(Nanoseconds{usual_.value + usual_.value / 4}, min, max);
     }
 
   private:

@@ -76,7 +76,7 @@ std::vector<wire::Hello> Gathering::hellos() const {
     return hellos;
 }
 
-void Gathering::passed_on() {
+void Gathering::mark_forwarded() {
     std::erase_if(hellos_, [this](const auto& one) { return one.first != self_ && !expects(one.first); });
 }
 

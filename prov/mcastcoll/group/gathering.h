@@ -45,7 +45,7 @@ class Gathering {
     // All hellos of the subtree in the order of ranks, once complete.
     std::vector<wire::Hello> hellos() const;
     // Drops forwarded hellos, except this member's own and the children's.
-    void passed_on();
+    void mark_forwarded();
 
   private:
     const Rank self_;

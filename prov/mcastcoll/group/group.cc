@@ -168,7 +168,7 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     levels::Owner& owner = *this;
     auto levels = std::make_unique<LevelSet>(std::move(standing), parameters_.self, parameters_.means,
                                              roster_, port_, owner);
-    pass_on(agreement, levels->placement(), whole);
+    forward_welcome(agreement, levels->placement(), whole);
     levels->start(now);
     levels_ = std::move(levels);
     state_ = State::forming;
@@ -177,7 +177,8 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
 }
 
 // Addresses each member by the sequence under which the member knows the join.
-void Group::pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole) {
+void Group::forward_welcome(const wire::Agreement& agreement, const levels::Placement& placement,
+                            Bytes whole) {
     const auto send_each = [&](const std::vector<std::uint32_t>& ranks, auto&& messages_to) {
         std::map<std::uint32_t, std::vector<std::uint32_t>> by_sequence;
         for (const std::uint32_t rank : ranks) by_sequence[roster_.table().sequence(rank)].push_back(rank);

@@ -123,7 +123,7 @@ class Group final : private levels::Owner {
     void welcome_members(Nanoseconds now);
     void lead_host(const wire::Welcome& welcome, Bytes whole, Nanoseconds now);
     void begin(Standing&& standing, Bytes whole, Nanoseconds now);
-    void pass_on(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);
+    void forward_welcome(const wire::Agreement& agreement, const levels::Placement& placement, Bytes whole);
     bool names_this_process(const wire::ByteString& address, const wire::ByteString& watch_point) const;
     bool is_less_secure(const wire::Agreement& agreement) const;
     void refuse_less_secure(const wire::ByteString& leader, std::uint32_t sequence);

@@ -30,7 +30,7 @@ void Join::start(Nanoseconds now) {
     gathering_.add(port_.own_hello());
     if (gathering_.span() > 1) adopt_at_ = now + kMiscountGrace;
     if (!leads()) return send_hello(now);
-    pass_on_if_complete(now);
+    forward_if_complete(now);
 }
 
 void Join::send_hello(Nanoseconds now) {
@@ -50,10 +50,11 @@ void Join::send_hello(Nanoseconds now) {
 
 void Join::on_hello(const wire::Hello& hello, Nanoseconds now) {
     if (state_ == State::hello && hello.members == members_ && gathers(hello.rank) && take(hello))
-        pass_on_if_complete(now);
+        forward_if_complete(now);
 }
 
-// Returns false if the hello does not count now. A child with a subtree is asked for the gathered hellos.
+// Returns false if the hello does not count now. A child with a subtree is requested to send the gathered
+// hellos.
 bool Join::take(const wire::Hello& hello) {
     if (hello.gathered == 0 || gathering_.of(hello.rank) != nullptr) return false;
     if (hello_span(hello.rank, hello.members) > 1) {
@@ -70,11 +71,11 @@ bool Join::take(const wire::Hello& hello) {
 void Join::on_gathered_hellos(const wire::GatheredHellos& gathered, Nanoseconds now) {
     if (state_ != State::hello || gathering_.complete()) return;
     gathering_.add_from(gathered.from, gathered.hellos);
-    pass_on_if_complete(now);
+    forward_if_complete(now);
 }
 
 // Rank 0 starts the survey. Another gathering member announces its complete subtree to its parent.
-void Join::pass_on_if_complete(Nanoseconds now) {
+void Join::forward_if_complete(Nanoseconds now) {
     if (!gathering_.complete()) return;
     adopt_at_ = kNever;
     if (!leads()) {
@@ -131,7 +132,7 @@ void Join::adopt_miscounted(Nanoseconds now) {
     for (const Rank rank : missing)
         if (take(*port_.miscounted_hello(rank))) adopted = true;
     if (adopted) port_.explain("a member was restarted and counts its joins from the beginning");
-    pass_on_if_complete(now);
+    forward_if_complete(now);
 }
 
 void Join::on_timeout(Nanoseconds now) {

@@ -59,7 +59,7 @@ class Join {
     // On rank 0 when complete: the welcome has been made.
     void welcome() {
         state_ = State::welcomed;
-        gathering_.passed_on();
+        gathering_.mark_forwarded();
     }
     // On other ranks: whether this member waits for a welcome and can work under this agreement.
     bool accept(const wire::Agreement& agreement);
@@ -86,7 +86,7 @@ class Join {
     bool take(const wire::Hello& hello);
     void send_gathered(Outbox::Peer to, wire::GatheredHellos gathered);
     void adopt_miscounted(Nanoseconds now);
-    void pass_on_if_complete(Nanoseconds now);
+    void forward_if_complete(Nanoseconds now);
     void inform_children(int error);
 
     const wire::JoinId id_;

@@ -13,12 +13,12 @@
 
 namespace mcastcoll::group {
 
-// Keeps the latest kMost entries: one more removes the oldest.
-template <typename T, std::size_t kMost>
+// Keeps the latest kMax entries: one more removes the oldest.
+template <typename T, std::size_t kMax>
 class Recent {
   public:
     void keep(T one) {
-        if (entries_.size() == kMost) entries_.pop_front();
+        if (entries_.size() == kMax) entries_.pop_front();
         entries_.push_back(std::move(one));
     }
     template <typename Predicate>

@@ -100,7 +100,7 @@ LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& r
         placement_,
         std::array<levels::Level*, levels::kLevels>{host_level_.get(), segment_level_.get(), &site_level_,
                                                     exchange_level_.get()},
-        means.most_open, owner, selection_);
+        means.max_open, owner, selection_);
 }
 
 void LevelSet::make_engine(const wire::Welcome& welcome, const Means& means) {

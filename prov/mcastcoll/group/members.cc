@@ -112,9 +112,9 @@ std::vector<std::uint32_t> whom_to_inform(const levels::Placement& placement, Ra
     if (joined) {
         if (placement.leads_segment()) add_beside(whom, placement.segments(), self);
         const LeaderNeighbours neighbours(placement, static_cast<std::uint32_t>(index_of(lost)));
-        const std::size_t most = neighbours.contains(self) ? placement.members() : kFewest;
+        const std::size_t max = neighbours.contains(self) ? placement.members() : kFewest;
         for (const Ranks& ranks : neighbours.beyond_levels_of(placement))
-            whom.insert(whom.end(), ranks.begin(), ranks.begin() + std::min(ranks.size(), most));
+            whom.insert(whom.end(), ranks.begin(), ranks.begin() + std::min(ranks.size(), max));
     } else {
         Ranks all(placement.members());
         std::iota(all.begin(), all.end(), 0U);

@@ -82,7 +82,7 @@ class HostLevel : public levels::Level {
 class RoundTrips {
   public:
     // Maximum number of network pairs. Pairs beyond the limit are measured again for each join.
-    static constexpr std::size_t kMost = 1024;
+    static constexpr std::size_t kMax = 1024;
 
     // Identities are those of topology::SiteSurvey, in either order.
     std::optional<Nanoseconds> find(std::uint64_t one, std::uint64_t other) const {
@@ -91,7 +91,7 @@ class RoundTrips {
     }
     // The first value counts.
     void keep(std::uint64_t one, std::uint64_t other, Nanoseconds time) {
-        if (times_.size() < kMost) times_.emplace(std::minmax(one, other), time);
+        if (times_.size() < kMax) times_.emplace(std::minmax(one, other), time);
     }
 
   private:

@@ -86,7 +86,7 @@ Hindrance hindrance_to_verbs(const Hellos& hellos, const levels::Placement& plac
     for (std::uint32_t rank = 0; rank < hellos.size(); ++rank) {
         if (placement.host_leader(rank) != rank) continue;
         const wire::VerbsOffer& offer = hellos[rank].verbs;
-        const char* why = offer.datagram_bytes < kLeastDatagram      ? "has none"
+        const char* why = offer.datagram_bytes < kMinDatagram        ? "has none"
                           : offer.room == 0                          ? "can join no more groups"
                           : offer.source.size() != own.source.size() ? "is on another type of fabric"
                                                                      : nullptr;
@@ -115,8 +115,8 @@ void fit_datagrams(wire::Welcome& welcome, const Hellos& hellos, const levels::P
     }
     // An offer may be smaller than a header.
     welcome.fragment_bytes =
-        std::max(datagram, kLeastDatagram) - static_cast<std::uint32_t>(wire::kHeaderBytes);
-    welcome.window = std::max(window, kLeastWindow);
+        std::max(datagram, kMinDatagram) - static_cast<std::uint32_t>(wire::kHeaderBytes);
+    welcome.window = std::max(window, kMinWindow);
 }
 
 wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_key, std::string_view purpose,
@@ -129,9 +129,9 @@ wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_k
 }
 
 bool acceptable(const wire::Agreement& agreement) {
-    return agreement.fragment_bytes >= kLeastFragment && agreement.fragment_bytes <= kMaxFragment &&
+    return agreement.fragment_bytes >= kMinFragment && agreement.fragment_bytes <= kMaxFragment &&
            agreement.security <= static_cast<std::uint8_t>(wire::Security::encrypt) &&
-           agreement.mac < wire::kMacKinds && agreement.window >= kLeastWindow &&
+           agreement.mac < wire::kMacKinds && agreement.window >= kMinWindow &&
            agreement.window <= kMaxWindow && agreement.repair < engine::kRepairCount &&
            agreement.root_sync < engine::kRootSyncCount && agreement.redundancy < engine::kRedundancyCount &&
            agreement.channels >= 1 && agreement.channels <= kMaxChannels &&
@@ -139,9 +139,9 @@ bool acceptable(const wire::Agreement& agreement) {
            levels::Selection::decode(agreement.selection).has_value();
 }
 
-bool Arrival::add(const wire::WelcomePart& part, std::size_t most_bytes) {
+bool Arrival::add(const wire::WelcomePart& part, std::size_t max_bytes) {
     if (part.offset == 0) bytes_.clear();
-    if (part.offset != bytes_.size() || part.total > most_bytes) return false;
+    if (part.offset != bytes_.size() || part.total > max_bytes) return false;
     bytes_.insert(bytes_.end(), part.bytes.begin(), part.bytes.end());
     return bytes_.size() == part.total;
 }

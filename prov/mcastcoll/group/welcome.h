@@ -39,10 +39,10 @@ std::vector<levels::MemberPlace> places_in(const topology::Map& map);
 // The clusters inside the host for each of these members of one host, outermost first.
 std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map, levels::Ranks members);
 
-inline constexpr std::uint32_t kLeastFragment = 512, kMaxFragment = 8192;
-inline constexpr std::uint32_t kLeastWindow = 16, kMaxWindow = 512;
+inline constexpr std::uint32_t kMinFragment = 512, kMaxFragment = 8192;
+inline constexpr std::uint32_t kMinWindow = 16, kMaxWindow = 512;
 // The smallest useful datagram: a smaller offer counts as no multicast.
-inline constexpr std::uint32_t kLeastDatagram = kLeastFragment + wire::kHeaderBytes;
+inline constexpr std::uint32_t kMinDatagram = kMinFragment + wire::kHeaderBytes;
 
 // Builds the welcome from all hellos with rank 0's settings. selection: the user's rows.
 wire::Welcome make_welcome(const wire::JoinId& id, const Hellos& hellos, const GroupSettings& settings,
@@ -82,8 +82,8 @@ bool acceptable(const wire::Agreement& agreement);
 // Reassembles a welcome at a host leader, from parts of one sender in order.
 class Arrival {
   public:
-    // Returns true at the last part. most_bytes: limit for the total size.
-    bool add(const wire::WelcomePart& part, std::size_t most_bytes);
+    // Returns true at the last part. max_bytes: limit for the total size.
+    bool add(const wire::WelcomePart& part, std::size_t max_bytes);
     wire::ByteString take() { return std::exchange(bytes_, {}); }
 
   private:

@@ -29,18 +29,18 @@ constexpr std::size_t kLong = 4096 * kKiB, kLongBlock = 4 * kLong;
 constexpr double kMeeting_ns = 400;
 // The least gain per byte of a broadcast without slots: the root writes slots that readers have just read,
 // and readers wait for it (64 KiB: 7 us instead of 31), which the copies of a single process do not show.
-constexpr double kLeastGain_ns = 0.25;
+constexpr double kMinGain_ns = 0.25;
 
 // The shortest time of a few pieces, starting at `offset`.
 template <class Copy>
-double least_ns(std::size_t& offset, std::size_t bytes, const Copy& copy) {
-    std::int64_t least = INT64_MAX;
+double min_ns(std::size_t& offset, std::size_t bytes, const Copy& copy) {
+    std::int64_t min = INT64_MAX;
     for (std::size_t i = 0; i < kPieces; ++i, offset += bytes) {
         const Nanoseconds begin = monotonic_now();
         if (!copy(offset, bytes)) return -1;
-        least = std::min(least, (monotonic_now() - begin).value);
+        min = std::min(min, (monotonic_now() - begin).value);
     }
-    return static_cast<double>(least);
+    return static_cast<double>(min);
 }
 
 double per_kib(double ns, std::size_t bytes) {
@@ -74,11 +74,11 @@ std::size_t crossing(const CopyCosts& costs, std::size_t slot_bytes, double meet
 // copies were faster from 64 to 256 KiB on. But there may be many teams, and memory may be as little as a
 // container's 64 MiB: a team takes a small part of the spare memory (Segment::spare), up to a fixed limit.
 std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::uint64_t spare_bytes) {
-    constexpr std::uint64_t kMost = std::uint64_t{16} << 20, kShareOfSpare = 32;
-    constexpr std::uint32_t kLargest = 32 * kKiB, kLeast = 4 * kKiB;
-    const std::uint64_t most = std::min(kMost, spare_bytes / kShareOfSpare);
+    constexpr std::uint64_t kMax = std::uint64_t{16} << 20, kShareOfSpare = 32;
+    constexpr std::uint32_t kLargest = 32 * kKiB, kMin = 4 * kKiB;
+    const std::uint64_t max = std::min(kMax, spare_bytes / kShareOfSpare);
     std::uint32_t bytes = kLargest;
-    while (bytes > kLeast && std::uint64_t{bytes} * slots * members > most) bytes /= 2;
+    while (bytes > kMin && std::uint64_t{bytes} * slots * members > max) bytes /= 2;
     return bytes;
 }
 
@@ -91,9 +91,9 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
     const auto straight = [&](std::size_t at, std::size_t bytes) {
         return copy_from(peer, address + at, own.data(), bytes) == 0;
     };
-    const double small_ns = least_ns(offset, kSmall, straight);
-    const double large_ns = least_ns(offset, kLarge, straight);
-    const double out_ns = least_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
+    const double small_ns = min_ns(offset, kSmall, straight);
+    const double large_ns = min_ns(offset, kLarge, straight);
+    const double out_ns = min_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
         std::memcpy(own.data(), slots.data() + at, bytes);
         return true;
     });
@@ -101,7 +101,7 @@ CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, s
     // Into the pieces read by the single copies: both processes have these bytes in cache, like a slot's
     // writer and reader.
     offset = kPieces * kSmall;
-    const double in_ns = least_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
+    const double in_ns = min_ns(offset, kLarge, [&](std::size_t at, std::size_t bytes) {
         std::memcpy(slots.data() + at, own.data(), bytes);
         return true;
     });
@@ -128,11 +128,11 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
     } else if (costs.measured != 0) {
         // The root of a broadcast waits for one more poll; members of a block exchange wait for every offer
         // first, and for every reader at the end.
-        const auto most = static_cast<std::size_t>(costs.call_ns / kLeastGain_ns);
+        const auto max = static_cast<std::size_t>(costs.call_ns / kMinGain_ns);
         found.single_copy_from =
             slots_are_far_ahead(costs)
                 ? kLong
-                : std::clamp(std::min(crossing(costs, slot_bytes, 2), most), 8 * kKiB, 64 * kKiB);
+                : std::clamp(std::min(crossing(costs, slot_bytes, 2), max), 8 * kKiB, 64 * kKiB);
         found.blocks_direct_from = std::clamp(crossing(costs, slot_bytes, 4), 64 * kKiB, kLongBlock);
         found.reduce_direct_from = std::clamp(found.blocks_direct_from, 128 * kKiB, kLong);
     }

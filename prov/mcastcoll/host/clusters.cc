@@ -46,12 +46,12 @@ std::size_t cost_of(const Ids& leaders) {
 Clusters::Ids Clusters::choose_leaders(const std::vector<Ids>& ids, std::uint32_t members) {
     Ids best(members);
     std::iota(best.begin(), best.end(), 0);
-    std::size_t least = members, levels = 0;
+    std::size_t min = members, levels = 0;
     for (const Ids& own : ids) levels = std::max(levels, own.size());
     for (std::size_t depth = 1; depth <= levels; ++depth) {
         Ids leaders = leaders_at(ids, depth);
-        if (cost_of(leaders) >= least) continue;
-        least = cost_of(leaders);
+        if (cost_of(leaders) >= min) continue;
+        min = cost_of(leaders);
         best = std::move(leaders);
     }
     return best;

@@ -69,9 +69,9 @@ void combine_share(const Context& c, const Operation& operation, const Slice& bl
     };
     if (c.size == 1) return copy_bytes(result + own.offset, part(0) + own.offset, own.bytes);
     const std::size_t element_bytes = operation.combiner.element_bytes;
-    const std::size_t most = std::max<std::size_t>(kNear / element_bytes, 1) * element_bytes;
-    for (std::size_t at = own.offset, end = at + own.bytes; at < end; at += most) {
-        const std::size_t bytes = std::min(most, end - at);
+    const std::size_t max = std::max<std::size_t>(kNear / element_bytes, 1) * element_bytes;
+    for (std::size_t at = own.offset, end = at + own.bytes; at < end; at += max) {
+        const std::size_t bytes = std::min(max, end - at);
         operation.combiner(result + at, part(0) + at, part(1) + at, bytes);
         for (std::uint32_t member = 2; member < c.size; ++member)
             operation.combiner(result + at, part(member) + at, bytes);

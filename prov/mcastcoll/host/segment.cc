@@ -159,7 +159,7 @@ Result<void> Segment::probe(std::size_t bytes) {
     return {};
 }
 
-Result<std::shared_ptr<Segment>> Segment::open(const std::string& name, std::size_t least_bytes) {
+Result<std::shared_ptr<Segment>> Segment::open(const std::string& name, std::size_t min_bytes) {
     FileDescriptor file(::shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0));
     if (!file.valid()) return system_error(errno, fmt::format("cannot open shared memory {}", name));
     struct stat found {};
@@ -170,9 +170,9 @@ Result<std::shared_ptr<Segment>> Segment::open(const std::string& name, std::siz
             fmt::format(
                 "shared memory {} belongs to user {} with mode {:o}, but must belong to this user alone",
                 name, found.st_uid, found.st_mode & 0777U)};
-    if (static_cast<std::uint64_t>(found.st_size) < least_bytes)
+    if (static_cast<std::uint64_t>(found.st_size) < min_bytes)
         return Error{EAGAIN,
-                     fmt::format("shared memory {} has {} bytes, not {}", name, found.st_size, least_bytes)};
+                     fmt::format("shared memory {} has {} bytes, not {}", name, found.st_size, min_bytes)};
     return map(name, file.get(), static_cast<std::size_t>(found.st_size));
 }
 

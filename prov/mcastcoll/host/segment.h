@@ -24,8 +24,8 @@ class Segment {
     // Creates a segment filled with zeroes. An empty name draws a random one. ENOSPC if it would take more
     // than a quarter of spare().
     static Result<std::shared_ptr<Segment>> create(const std::string& name, std::size_t bytes);
-    // Opens an existing segment of this user. EAGAIN if it is still smaller than `least_bytes`.
-    static Result<std::shared_ptr<Segment>> open(const std::string& name, std::size_t least_bytes);
+    // Opens an existing segment of this user. EAGAIN if it is still smaller than `min_bytes`.
+    static Result<std::shared_ptr<Segment>> open(const std::string& name, std::size_t min_bytes);
     // Bytes of /dev/shm beyond the needs of its files, less a reserve for future files: a quarter of the file
     // system, at most 256 MiB.
     static Result<std::uint64_t> spare();

@@ -13,11 +13,11 @@ using Pattern = BlockMap::Pattern;
 
 // Bytes that a member may have in flight in overlapping rounds, and rounds that may always overlap.
 constexpr std::size_t kOverlapBytes = 512 * 1024;
-constexpr std::size_t kLeastOverlap = 4;
+constexpr std::size_t kMinOverlap = 4;
 // For blocks up to these sizes algorithms are used in which several blocks share a message and a block
 // travels more than once.
 constexpr std::size_t kMaxBinomialBytes = 1024, kMaxBruckAlltoallBytes = 256, kMaxBruckAllgatherBytes = 16384;
-constexpr std::uint32_t kLeastBinomialMembers = 16, kLeastBruckAlltoallMembers = 8;
+constexpr std::uint32_t kMinBinomialMembers = 16, kMinBruckAlltoallMembers = 8;
 
 bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
     return reinterpret_cast<std::uintptr_t>(a) < reinterpret_cast<std::uintptr_t>(b) + b_bytes &&
@@ -196,7 +196,7 @@ struct Maker {
                 return operation.kind == Kind::gather ? gather_binomial() : scatter_binomial();
             case ExchangeAlgorithm::pairwise:
                 if (operation.kind == Kind::reduce_scatter) return reduce_scatter();
-                return alltoall_pairwise(std::max(kLeastOverlap, kOverlapBytes / operation.bytes));
+                return alltoall_pairwise(std::max(kMinOverlap, kOverlapBytes / operation.bytes));
             case ExchangeAlgorithm::bruck:
                 return operation.kind == Kind::alltoall ? alltoall_bruck() : allgather_bruck();
             case ExchangeAlgorithm::ring:
@@ -211,8 +211,8 @@ ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     if (kind == Kind::reduce_scatter) return pairwise;
     if (kind == Kind::allgather) return bytes <= kMaxBruckAllgatherBytes ? bruck : ring;
     if (kind == Kind::alltoall)
-        return bytes <= kMaxBruckAlltoallBytes && members >= kLeastBruckAlltoallMembers ? bruck : pairwise;
-    return bytes <= kMaxBinomialBytes && members >= kLeastBinomialMembers ? binomial : linear;
+        return bytes <= kMaxBruckAlltoallBytes && members >= kMinBruckAlltoallMembers ? bruck : pairwise;
+    return bytes <= kMaxBinomialBytes && members >= kMinBinomialMembers ? binomial : linear;
 }
 
 // A ring has most rounds: one per other member.
@@ -222,7 +222,7 @@ constexpr unsigned message_bits(std::uint32_t members) {
 
 MessageConfig with_window(ExchangeConfig config) {
     config.window_bytes = std::clamp(config.memory_bytes / std::max(1U, config.members),
-                                     config.least_window_bytes, config.most_window_bytes);
+                                     config.min_window_bytes, config.max_window_bytes);
     return config;
 }
 

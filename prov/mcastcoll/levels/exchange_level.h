@@ -34,7 +34,7 @@ enum class ExchangeAlgorithm : std::uint8_t { linear, binomial, pairwise, bruck,
 
 struct ExchangeConfig : MessageConfig {
     // Limit for the sum of the windows, and the smallest and the largest window.
-    std::uint32_t memory_bytes = 32 << 20, least_window_bytes = 512, most_window_bytes = 1 << 20;
+    std::uint32_t memory_bytes = 32 << 20, min_window_bytes = 512, max_window_bytes = 1 << 20;
 };
 
 class ExchangeLevel final : public MessageLevel {

@@ -6,9 +6,9 @@
 
 namespace mcastcoll::levels {
 
-Hierarchy::Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+Hierarchy::Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
                      Owner& owner)
-    : placement_(placement), levels_(levels), owner_(owner), operations_(most_open) {}
+    : placement_(placement), levels_(levels), owner_(owner), operations_(max_open) {}
 
 bool Hierarchy::supports(Kind kind) const {
     return !moves_blocks(kind) || placement_.hosts() == 1 || levels_[kExchange] != nullptr;

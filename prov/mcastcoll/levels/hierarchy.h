@@ -43,7 +43,7 @@ class Hierarchy {
     // host the site level is required, because a reduce's result reaches its root through it. The exchange
     // level is required, too: without it block operations are refused. The owner is notified of successful
     // completions only.
-    Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+    Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
               Owner& owner);
 
     // Returns 0; EAGAIN: too many operations are open; ENOSYS: not supported on this group's levels (the same

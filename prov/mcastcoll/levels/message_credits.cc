@@ -46,15 +46,15 @@ std::uint64_t MessageLevel::borrowed_by(const Peer& one) const {
     return one.allowed > first ? one.allowed - first : 0;
 }
 
-// The cost of the data that the peer still has to send, or some value above `most`.
-std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t most) const {
+// The cost of the data that the peer still has to send, or some value above `max`.
+std::uint64_t MessageLevel::outstanding(const Peer& one, std::uint64_t max) const {
     std::uint64_t cost = 0;
     for (const Turn& turn : one.receives) {
         const Inbound& in = turn.transfer->schedule.receives[turn.index];
         const std::uint64_t rest = in.bytes - in.done;
-        const std::uint64_t pieces = (rest + least_piece_bytes_ - 1) / least_piece_bytes_;
+        const std::uint64_t pieces = (rest + min_piece_bytes_ - 1) / min_piece_bytes_;
         cost += rest + std::max<std::uint64_t>(1, pieces) * kPieceCost;
-        if (cost > most) break;
+        if (cost > max) break;
     }
     return cost;
 }

@@ -10,7 +10,7 @@ namespace mcastcoll::levels {
 namespace {
 
 // Smaller pieces are sent only at the end of a message.
-constexpr std::uint32_t kLeastPiece = 16384;
+constexpr std::uint32_t kMinPiece = 16384;
 // Number of buffers of stored pieces kept for reuse.
 constexpr std::size_t kMaxSpare = 64;
 
@@ -20,7 +20,7 @@ MessageLevel::MessageLevel(const MessageConfig& config, const MessageFormat& for
     : config_(config),
       format_(format),
       unit_bytes_(unit_of(config)),
-      least_piece_bytes_(std::min(unit_bytes_, longest_of(config))),
+      min_piece_bytes_(std::min(unit_bytes_, longest_of(config))),
       piece_bytes_(piece_of(config)),
       max_borrowed_(std::max(config.long_window_bytes, config.window_bytes) - config.window_bytes) {
     assert(config.self < config.members && piece_bytes_ > 0);
@@ -337,9 +337,9 @@ bool MessageLevel::next_piece(Peer& to, Outgoing& message) {
     if (transfer.complete < out.after) return false;
     std::size_t bytes =
         std::min<std::size_t>(transfer.schedule.sendable(level_operation, out) - out.done, piece_bytes_);
-    if (out.done + bytes < out.bytes && bytes < std::min(kLeastPiece, piece_bytes_)) return false;
+    if (out.done + bytes < out.bytes && bytes < std::min(kMinPiece, piece_bytes_)) return false;
     if (const std::uint64_t room = to.granted - to.sent; cost_of(bytes) > room) {
-        bytes = room / cost_of(least_piece_bytes_) * least_piece_bytes_;
+        bytes = room / cost_of(min_piece_bytes_) * min_piece_bytes_;
         if (bytes == 0) return false;
     }
     const bool last = out.done + bytes == out.bytes;

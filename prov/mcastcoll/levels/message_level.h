@@ -138,7 +138,7 @@ class MessageLevel : public Level {
 
     const MessageConfig config_;
     const MessageFormat format_;
-    const std::uint32_t unit_bytes_, least_piece_bytes_, piece_bytes_, max_borrowed_;
+    const std::uint32_t unit_bytes_, min_piece_bytes_, piece_bytes_, max_borrowed_;
 
   private:
     void enqueue(Peer& one);
@@ -164,7 +164,7 @@ class MessageLevel : public Level {
     std::uint64_t cost_of(std::uint64_t bytes) const;
     void use(Peer& one, std::size_t bytes);
     std::uint64_t borrowed_by(const Peer& one) const;
-    std::uint64_t outstanding(const Peer& one, std::uint64_t most) const;
+    std::uint64_t outstanding(const Peer& one, std::uint64_t max) const;
     std::uint64_t allowance(const Peer& one) const;
     bool grant_due(const Peer& one) const;
     void grant(Peer& one);

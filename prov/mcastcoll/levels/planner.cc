@@ -18,13 +18,13 @@ void or_bytes(void* out, const void* one, const void* other, std::size_t bytes) 
 
 }  // namespace
 
-Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
                  Owner& owner, Selection selection)
     : placement_(placement),
       selection_(std::move(selection)),
       owner_(owner),
-      hierarchy_(placement, levels, most_open, *this),
-      composites_(most_open) {}
+      hierarchy_(placement, levels, max_open, *this),
+      composites_(max_open) {}
 
 // The selection's choice, unless this group lacks a required level.
 Selection::Decision Planner::decide(const Request& request) const {

@@ -46,7 +46,7 @@ struct CompositeCounters {
 class Planner final : private Owner {
   public:
     // The first three parameters are the hierarchy's. The owner is notified of each accepted operation once.
-    Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t most_open,
+    Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
             Owner& owner, Selection selection = {});
 
     // Like the hierarchy's.

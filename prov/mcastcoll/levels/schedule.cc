@@ -35,7 +35,7 @@ void Schedule::send(std::uint32_t to, std::size_t number, std::size_t after, con
 }
 
 // An empty message, too, is forwarded only after the receive.
-void Schedule::pass_on(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes) {
+void Schedule::forward(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes) {
     send(to, number, bytes == 0 ? receives.size() : 0, data, bytes);
     sends.back().follows = receives.size() - 1;
     streams = true;

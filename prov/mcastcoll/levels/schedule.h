@@ -78,7 +78,7 @@ struct Schedule {
               std::size_t bytes, BlockMap map = {});
     // Forwards the data of the last receive as they arrive; without a receive, the data of the
     // `LevelOperation` as they become ready.
-    void pass_on(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes);
+    void forward(std::uint32_t to, std::size_t number, const std::byte* data, std::size_t bytes);
     void receive(std::uint32_t from, std::size_t number, std::byte* data, std::size_t bytes,
                  BlockMap map = {});
     // Returns scratch memory of at least this size.

@@ -16,8 +16,8 @@ constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kHeadBytes = 2, kRuleBytes = 20;
 
 // Rows for an allgather between hosts whose blocks have at most this many bytes together.
-constexpr Row allgather_row(std::uint64_t most_bytes, Choice choice, std::string_view why) {
-    return {Kind::allgather, {}, {2, UINT64_MAX}, {0, most_bytes}, choice, 0, why};
+constexpr Row allgather_row(std::uint64_t max_bytes, Choice choice, std::string_view why) {
+    return {Kind::allgather, {}, {2, UINT64_MAX}, {0, max_bytes}, choice, 0, why};
 }
 
 constexpr std::array kBuiltIn = {
@@ -28,7 +28,7 @@ constexpr std::array kBuiltIn = {
     allgather_row(UINT64_MAX, {Algorithm::chains, 2},
                   "each member sends its block once, by multicast; more at once would overrun receivers"),
 };
-static_assert(kBuiltIn.size() <= kBuiltInMost);
+static_assert(kBuiltIn.size() <= kMaxBuiltIn);
 
 // The algorithms allowed for each operation. The first one is the fallback.
 constexpr bool kAllowed[kKinds][kAlgorithms] = {
@@ -107,8 +107,8 @@ std::vector<std::byte> Selection::encode() const {
         wire::put(at, static_cast<std::uint8_t>(rule.kind));
         wire::put(at + 1, static_cast<std::uint8_t>(rule.choice.algorithm));
         wire::put(at + 2, rule.choice.chains);
-        wire::put(at + 4, rule.bytes.least);
-        wire::put(at + 12, rule.bytes.most);
+        wire::put(at + 4, rule.bytes.min);
+        wire::put(at + 12, rule.bytes.max);
         at += kRuleBytes;
     }
     return out;
@@ -189,10 +189,10 @@ std::optional<Range> range_of(std::string_view text, bool suffixes) {
     const std::string_view first = text.substr(0, dash);
     const std::string_view last = dash == std::string_view::npos ? first : text.substr(dash + 1);
     if (first.empty() && last.empty()) return std::nullopt;
-    const auto least = first.empty() ? std::optional<std::uint64_t>(0) : number_of(first, suffixes);
-    const auto most = last.empty() ? std::optional<std::uint64_t>(UINT64_MAX) : number_of(last, suffixes);
-    if (!least || !most || *least > *most) return std::nullopt;
-    return Range{*least, *most};
+    const auto min = first.empty() ? std::optional<std::uint64_t>(0) : number_of(first, suffixes);
+    const auto max = last.empty() ? std::optional<std::uint64_t>(UINT64_MAX) : number_of(last, suffixes);
+    if (!min || !max || *min > *max) return std::nullopt;
+    return Range{*min, *max};
 }
 
 std::optional<Choice> choice_of(Kind kind, std::string_view text) {
@@ -222,9 +222,9 @@ std::string range_text(const Range& range, bool bytes) {
         return bytes ? bytes_text(value) : std::to_string(value);
     };
     if (range == Range{}) return "*";
-    if (range.least == range.most) return number(range.least);
-    return (range.least == 0 ? "" : number(range.least)) + "-" +
-           (range.most == UINT64_MAX ? "" : number(range.most));
+    if (range.min == range.max) return number(range.min);
+    return (range.min == 0 ? "" : number(range.min)) + "-" +
+           (range.max == UINT64_MAX ? "" : number(range.max));
 }
 
 Result<Row> parse_row(const std::vector<std::string_view>& words) {
@@ -267,8 +267,8 @@ Result<std::vector<Row>> parse_selection(std::string_view text) {
         const auto words = words_of(content.substr(0, content.find('#')));
         if (words.empty()) continue;
         auto row = parse_row(words);
-        if (row && rows.size() + kBuiltInMost == kMaxRows)
-            row = Error{EINVAL, fmt::format("more than {} rows", kMaxRows - kBuiltInMost)};
+        if (row && rows.size() + kMaxBuiltIn == kMaxRows)
+            row = Error{EINVAL, fmt::format("more than {} rows", kMaxRows - kMaxBuiltIn)};
         if (!row) return Error{EINVAL, fmt::format("line {}: {}", line, row.error().message)};
         rows.push_back(row.value());
         rows.back().line = line;

@@ -43,15 +43,15 @@ inline constexpr std::size_t kAlgorithms = 6;
 inline constexpr std::size_t kKinds = kCollectiveKinds;
 inline constexpr std::uint16_t kMaxChains = 64;
 // Limit for the rows of a group, and the share reserved for built-in rows.
-inline constexpr std::size_t kMaxRows = 128, kBuiltInMost = 32;
+inline constexpr std::size_t kMaxRows = 128, kMaxBuiltIn = 32;
 
 // NUL-terminated.
 std::string_view name_of(Algorithm algorithm);
 using mcastcoll::name_of;
 
 struct Range {
-    std::uint64_t least = 0, most = UINT64_MAX;
-    bool has(std::uint64_t value) const { return least <= value && value <= most; }
+    std::uint64_t min = 0, max = UINT64_MAX;
+    bool has(std::uint64_t value) const { return min <= value && value <= max; }
     bool operator==(const Range&) const = default;
 };
 

@@ -131,12 +131,12 @@ void SiteLevel::make_tree(const LevelOperation& operation, Schedule& schedule) c
             schedule.receive(child, kIn, operation.buffer, operation.bytes);
             schedule.receives.back().combined = !first;
         }
-        if (!near.is_root) schedule.pass_on(near.parent, kIn, operation.buffer, operation.bytes);
+        if (!near.is_root) schedule.forward(near.parent, kIn, operation.buffer, operation.bytes);
     }
     if (operation.kind == Kind::reduce) return;
     if (!near.is_root) schedule.receive(near.parent, kOut, operation.buffer, operation.bytes);
     for (const std::uint32_t child : near.children)
-        schedule.pass_on(child, kOut, operation.buffer, operation.bytes);
+        schedule.forward(child, kOut, operation.buffer, operation.bytes);
 }
 
 int SiteLevel::post(LevelOperation& operation, Nanoseconds now) {

@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxMembers = 1 << 20;
 
 }  // namespace
 
-// The inner provider is asked for the addresses even if the caller passes no array.
+// The inner provider is queried for the addresses even if the caller passes no array.
 template <typename Insert>
 int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept {
     return guard([&] {

@@ -30,7 +30,7 @@ class CollectiveCompletions final : public Completions {
     // Returns false if too many operations are in progress.
     bool reserve() {
         const std::size_t needed = size() + reserved_ + 1;
-        if (needed > kMost) return false;
+        if (needed > kMax) return false;
         if (needed > capacity()) grow(std::max(kFirst, 2 * capacity()));
         ++reserved_;
         return true;
@@ -47,7 +47,7 @@ class CollectiveCompletions final : public Completions {
     }
 
   private:
-    static constexpr std::size_t kFirst = 64, kMost = 65536;
+    static constexpr std::size_t kFirst = 64, kMax = 65536;
 
     WaitObject& sleepers_;
     std::size_t reserved_ = 0;

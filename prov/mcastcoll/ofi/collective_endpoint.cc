@@ -29,7 +29,7 @@ void CollectiveEndpoint::progress(bool everywhere) {
     // An operation may have started since the last turn.
     if (busy_groups_ == 0) {
         note_busy();
-        stranger_pace_.received(time);
+        foreign_pace_.received(time);
     }
     const bool look_around =
         busy_groups_ == 0 || turns_ % kIdleTurns == 0 || time - looked_around_at_ >= kIdleTime;
@@ -49,8 +49,8 @@ void CollectiveEndpoint::progress(bool everywhere) {
         group.within(time, [&] { group.pump(time); });
     });
     note_busy();
-    if (look_around && busy_groups_ > 0 && time >= stranger_pace_.next_look())
-        succeeds([&] { look_for_strangers(time); });
+    if (look_around && busy_groups_ > 0 && time >= foreign_pace_.next_look())
+        succeeds([&] { end_foreign_connections(time); });
     succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
             // Messages from before the loss still count.
@@ -77,7 +77,7 @@ void CollectiveEndpoint::note_busy() {
 
 // Runs when the process waits for members and has received no message for a while: connections of foreign
 // hosts may occupy all receive buffers.
-void CollectiveEndpoint::look_for_strangers(Nanoseconds time) {
+void CollectiveEndpoint::end_foreign_connections(Nanoseconds time) {
     std::size_t ended = 0;
     SocketAddress one;
     if (listens_at_ && messenger->is_starved())
@@ -86,14 +86,14 @@ void CollectiveEndpoint::look_for_strangers(Nanoseconds time) {
             one = from;
             return true;
         });
-    if (ended > 0 && !stranger_pace_.is_alert())
+    if (ended > 0 && !foreign_pace_.is_alert())
         log_line(Level::warn,
                  "closed {} connections from hosts that are not members, for example {}: they occupied all "
                  "receive buffers, so that no message of a member arrived; block such hosts from port {} "
                  "with a firewall",
                  ended, one.to_string(), listens_at_->port());
-    strangers_ended_ += ended;
-    stranger_pace_.has_looked(ended > 0, time);
+    foreign_connections_ended_ += ended;
+    foreign_pace_.has_looked(ended > 0, time);
 }
 
 // Compares with the members of all groups: a member connects from the address at which it listens.
@@ -109,16 +109,16 @@ bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
 
 void CollectiveEndpoint::read_service_socket(Nanoseconds time) {
     service_read_at_ = time;
-    const unsigned most = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
-    const auto strangers = [&] { return joins.suspicious_datagrams() + secrets.foreign_datagrams(); };
-    const std::uint64_t strangers_before = strangers();
-    const std::size_t count = service_socket.receive(most, [&](Bytes bytes, const group::Source& source) {
+    const unsigned max = service_pace_.may_read(groups_.any_joining(), busy_groups_ > 0, time);
+    const auto foreign = [&] { return joins.suspicious_datagrams() + secrets.foreign_datagrams(); };
+    const std::uint64_t foreign_before = foreign();
+    const std::size_t count = service_socket.receive(max, [&](Bytes bytes, const group::Source& source) {
         // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.
         succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
     });
-    service_pace_.has_read(count, most, strangers() > strangers_before, time);
+    service_pace_.has_read(count, max, foreign() > foreign_before, time);
 }
 
 void CollectiveEndpoint::receive_multicasts(Nanoseconds time) {
@@ -156,7 +156,7 @@ void CollectiveEndpoint::report_lost(fi_addr_t peer, int error, std::string_view
 // The messenger may hold more messages and must repost its buffers, so this must not throw.
 void CollectiveEndpoint::on_message(MutableBytes message) {
     const Nanoseconds time = monotonic_now();
-    stranger_pace_.received(time);
+    foreign_pace_.received(time);
     const auto take = [&] { dispatch(message, time); };
     // A second try, because memory may be available again. A group handles exceptions in its own work, so
     // only reading the message can throw here.
@@ -194,7 +194,7 @@ void CollectiveEndpoint::on_send_error(fi_addr_t peer, int error) {
 Nanoseconds CollectiveEndpoint::next_deadline() const {
     Nanoseconds next = std::min(watch.next_deadline(), groups_.next_deadline());
     if (multicast) next = std::min(next, multicast.transport().next_deadline());
-    if (busy_groups_ > 0 && listens_at_) next = std::min(next, stranger_pace_.next_look());
+    if (busy_groups_ > 0 && listens_at_) next = std::min(next, foreign_pace_.next_look());
     return next;
 }
 

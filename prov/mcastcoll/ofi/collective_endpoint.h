@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "group/poll_selector.h"
 #include "ofi/group.h"
-#include "ports/strangers.h"
+#include "ports/foreign_connections.h"
 #include "topology/report.h"
 
 namespace mcastcoll::ofi {
@@ -59,7 +59,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     void on_send_error(fi_addr_t peer, int error) override;
     void report_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void note_busy();
-    void look_for_strangers(Nanoseconds now);
+    void end_foreign_connections(Nanoseconds now);
     bool has_members_at(const SocketAddress& host) const;
     void read_service_socket(Nanoseconds now);
     std::uint64_t foreign_datagrams() const {
@@ -87,10 +87,10 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     Nanoseconds looked_around_at_{}, service_read_at_{};
     ServicePace service_pace_;
     bool service_wakes_ = true, slept_ = false;
-    std::uint64_t foreign_messages_ = 0, strangers_ended_ = 0;
+    std::uint64_t foreign_messages_ = 0, foreign_connections_ended_ = 0;
     // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
     std::optional<SocketAddress> listens_at_;
-    StrangerPace stranger_pace_;
+    ForeignConnectionPace foreign_pace_;
 
     // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/report.h).
     std::optional<topology::JobReport> report_;

@@ -91,10 +91,10 @@ bool is_over_tcp(const fi_info& inner) {
 
 // The key for authenticating members: derived from the secret in the key file, from the set's comm_key if it
 // is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
-constexpr std::size_t kLeastSecret = 16;
+constexpr std::size_t kMinSecret = 16;
 
 Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString& set_key) {
-    const bool secret = settings.key || set_key.size() >= kLeastSecret;
+    const bool secret = settings.key || set_key.size() >= kMinSecret;
     if (settings.security == wire::Security::off) return wire::JoinKey();
     if (!secret && !settings.munge && settings.security)
         return Error{FI_ENOKEY,
@@ -254,7 +254,7 @@ Result<JoinRequest> CollectiveEndpoint::make_join_request(const fi_collective_ad
                                .policy = settings.topology.policy(),
                                .selection = settings.selection,
                                .means = {.message_bytes = kMessageBytes,
-                                         .most_open = OpenOperations::kMost,
+                                         .max_open = OpenOperations::kMax,
                                          .memory = {map_pages, unmap_pages},
                                          .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};
     core.means.key = secret;  // set separately: in the initializer gcc 12 reports an uninitialized value
@@ -360,7 +360,7 @@ void CollectiveEndpoint::write_statistics() const {
     add("turns", turns_);
     add("group_visits", visits_);
     add("foreign_datagrams", foreign_datagrams());
-    add("strangers_ended", strangers_ended_);
+    add("foreign_connections_ended", foreign_connections_ended_);
     add("suspicions", watch.suspicions());
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);

@@ -15,14 +15,14 @@ constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
 
 // Starts one operation. Returns 0 if the completion will go to the endpoint's queue, or -FI_E* if nothing was
 // started. -FI_ENOSYS depends only on the group's shape and the kind, so all members get it or none does.
-template <typename... Words>
-ssize_t post(fid_ep* fid, const char* name, const Words&... words) noexcept {
+template <typename... Arguments>
+ssize_t post(fid_ep* fid, const char* name, const Arguments&... arguments) noexcept {
     return guard([&]() -> ssize_t {
         const auto refuse = [&](const Error& error) {
             log_line(Level::info, "{}: {}", name, error.message);
             return -error.code;
         };
-        Result<Request> request = make_request(words...);
+        Result<Request> request = make_request(arguments...);
         if (!request) return refuse(request.error());
         Endpoint& endpoint = Graft<fi_ops_collective>::owner_of<Endpoint>(fid->collective);
         if (!endpoint.process.is_here()) return -FI_EBADF;

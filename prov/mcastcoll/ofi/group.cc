@@ -5,7 +5,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-constexpr Nanoseconds kAskForRoom = Nanoseconds::from_us(200);
+constexpr Nanoseconds kSendRetryInterval = Nanoseconds::from_us(200);
 
 }  // namespace
 
@@ -97,7 +97,7 @@ bool Group::comes_from(Rank rank, const group::Source& source) {
 Nanoseconds Group::next_deadline() const {
     const Nanoseconds next = std::min(core_->next_deadline(), secret_ ? secret_->next_deadline() : kNever);
     // No event reports that the kernel has room for multicasts again.
-    return multicast_.can_send() ? next : std::min(next, monotonic_now() + kAskForRoom);
+    return multicast_.can_send() ? next : std::min(next, monotonic_now() + kSendRetryInterval);
 }
 
 void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
@@ -176,14 +176,14 @@ int Group::close(Nanoseconds now) {
     return 0;
 }
 
-std::optional<BorrowedAddress> Group::lend(const std::vector<wire::ByteString>& members) {
+std::optional<BorrowedAddress> Group::share_address(const std::vector<wire::ByteString>& members) {
     if (!core_->joined()) return {};
     const group::LevelSet& levels = core_->levels();
     const engine::Engine* const engine = levels.engine();
     if (engine == nullptr || levels.placement().segments().size() > 1 || !multicast_.own_address() ||
         engine->phase() != engine::Phase::active || engine->graph().receiver_count() == 0)
         return {};
-    return multicast_.lend(members, levels.placement(), levels.key());
+    return multicast_.share_address(members, levels.placement(), levels.key());
 }
 
 void Group::add_counters(engine::Counters& sum, group::LevelCounters& levels) const {
@@ -310,7 +310,7 @@ std::optional<BorrowedAddress> GroupTable::find_address_to_borrow(
     std::size_t size = 0;  // size of the lending group
     const auto consider = [&](Group* group) {
         if (group == nullptr || (best && size <= group->size())) return;
-        auto borrowed = group->lend(listeners);
+        auto borrowed = group->share_address(listeners);
         if (!borrowed) return;
         best = std::move(borrowed);
         size = group->size();

@@ -84,10 +84,10 @@ struct OpenOperation {
 
 class OpenOperations {
   public:
-    static constexpr std::size_t kMost = 256;
+    static constexpr std::size_t kMax = 256;
 
-    OpenOperations() : operations_(kMost) {
-        for (std::size_t i = kMost; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+    OpenOperations() : operations_(kMax) {
+        for (std::size_t i = kMax; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
     }
 
     bool full() const { return free_.empty(); }
@@ -182,7 +182,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 
     // The part of this group's multicast address available to these members. Empty unless the group has an
     // address of its own and some member receives its multicast.
-    std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members);
+    std::optional<BorrowedAddress> share_address(const std::vector<wire::ByteString>& members);
 
     group::QueuePlace run;  // belongs to GroupTable
 
@@ -228,7 +228,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         return find_team_table(name);
     }
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override {
-        return open_team_level(members, OpenOperations::kMost);
+        return open_team_level(members, OpenOperations::kMax);
     }
     void keyed() override;
     void changed() override;
@@ -284,7 +284,7 @@ class GroupTable {
     Group* find_keyed(GroupKey key) const { return look_up(by_key_, static_cast<std::uint64_t>(key)); }
 
     // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
-    // application, if it can lend; otherwise from the smallest group with all the members.
+    // application, if possible; otherwise from the smallest group with all the members.
     std::optional<BorrowedAddress> find_address_to_borrow(
         fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 

@@ -11,8 +11,8 @@
 
 namespace mcastcoll::ofi {
 
-static_assert(MulticastQueue::kMost <= engine::kSentTogether &&
-                  MulticastQueue::kMost <= wire::Protection::kSealedAtOnce,
+static_assert(MulticastQueue::kMax <= engine::kSentTogether &&
+                  MulticastQueue::kMax <= wire::Protection::kSealedAtOnce,
               "payloads are where they were when a full queue is flushed");
 
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
@@ -82,17 +82,17 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     const engine::AddressChoice choice = engine::choose_scheme(subset, borrowed.places, room, wanted_);
     welcome.address_scheme = static_cast<std::uint8_t>(choice.scheme);
     explain_choice(borrowed, choice);
-    const SocketAddress& lent = borrowed.address;
+    const SocketAddress& shared_address = borrowed.address;
     if (choice.scheme == engine::AddressScheme::own || choice.scheme == engine::AddressScheme::parent) {
         welcome.group_addresses = {
-            encode_address(choice.scheme == engine::AddressScheme::own ? own_address : lent)};
+            encode_address(choice.scheme == engine::AddressScheme::own ? own_address : shared_address)};
         return;
     }
-    const int family = lent.family() == AF_INET ? 4 : 6;
+    const int family = shared_address.family() == AF_INET ? 4 : 6;
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
         const engine::AlignedRange& range = choice.cover[i];
-        welcome.group_addresses.push_back(
-            encode_address(range_group_address(family, borrowed.key, range.level, range.index, lent.port())));
+        welcome.group_addresses.push_back(encode_address(
+            range_group_address(family, borrowed.key, range.level, range.index, shared_address.port())));
         for (std::size_t place = 0; place < borrowed.ranks.size(); ++place)
             if (borrowed.ranks[place] >= range.first() && borrowed.ranks[place] < range.end(borrowed.places))
                 welcome.range_of[placement.segment()[place]] = static_cast<std::uint8_t>(i);
@@ -170,8 +170,9 @@ void GroupMulticast::flush() {
     send_error_logged_ = true;
 }
 
-std::optional<BorrowedAddress> GroupMulticast::lend(const std::vector<wire::ByteString>& members,
-                                                    const levels::Placement& placement, GroupKey key) {
+std::optional<BorrowedAddress> GroupMulticast::share_address(const std::vector<wire::ByteString>& members,
+                                                             const levels::Placement& placement,
+                                                             GroupKey key) {
     if (members.size() > members_.size()) return {};
     if (place_by_address_.empty())
         for (std::uint32_t place = 0; place < placement.segment().size(); ++place)

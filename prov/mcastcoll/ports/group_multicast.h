@@ -50,8 +50,8 @@ class GroupMulticast final : public group::Multicast {
     bool own_address() const { return address_scheme_ == engine::AddressScheme::own && joined(); }
     // The part of this group's address available to these members. Empty if one of them does not listen to
     // the address.
-    std::optional<BorrowedAddress> lend(const std::vector<wire::ByteString>& members,
-                                        const levels::Placement& placement, GroupKey key);
+    std::optional<BorrowedAddress> share_address(const std::vector<wire::ByteString>& members,
+                                                 const levels::Placement& placement, GroupKey key);
 
     // A datagram of a member must come from the member's address and, once the first valid datagram has
     // arrived, from the same port.

@@ -24,8 +24,8 @@ mcc_rooms += %reldir%/all.cc
 	%reldir%/munge.h \
 	%reldir%/munge_call.cc \
 	%reldir%/munge_library.h \
-	%reldir%/strangers.cc \
-	%reldir%/strangers.h
+	%reldir%/foreign_connections.cc \
+	%reldir%/foreign_connections.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 # libmunge is loaded at run time: only its header is needed here.
 if HAVE_MUNGE

@@ -123,7 +123,7 @@ Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(b
     auto opened = open_verbs(options);
     if (!opened) return opened;
     VerbsTransport& verbs = *opened.value();
-    if (verbs.max_payload() < group::kLeastDatagram)
+    if (verbs.max_payload() < group::kMinDatagram)
         return Error{FI_EMSGSIZE, fmt::format("datagrams of {} bytes are too short", verbs.max_payload())};
     const auto identity = new_identity(Carrier::verbs);
     if (!identity) return identity.error();

@@ -20,8 +20,8 @@ class ServicePace {
         if (rests_until(joining, now) > now) return 0;
         return works && !joining ? kMaxAtWork : Rendezvous::kReceiveLimit;
     }
-    void has_read(std::size_t count, unsigned of, bool strangers, Nanoseconds now) {
-        if (strangers || (of > 0 && count >= of)) paused_until_ = now + kPause;
+    void has_read(std::size_t count, unsigned of, bool foreign, Nanoseconds now) {
+        if (foreign || (of > 0 && count >= of)) paused_until_ = now + kPause;
     }
     // End of the pause; `now` if there is none.
     Nanoseconds rests_until(bool joining, Nanoseconds now) const {
@@ -43,14 +43,14 @@ class ServiceSocket final : public group::Joins::Port {
     // Sends a datagram to an address where the member's service socket is likely to be. Each attempt tries
     // another candidate.
     void send_hello(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
-    // Reads at most `most` datagrams and returns their number.
+    // Reads at most `max` datagrams and returns their number.
     template <typename Take>
-    std::size_t receive(unsigned most, Take take) {
+    std::size_t receive(unsigned max, Take take) {
         const auto deliver = [&](Bytes bytes, const RendezvousSource& source) {
             const Bytes from = source.bytes();
             take(bytes, group::Source{from.begin(), from.end()});
         };
-        return rendezvous_->receive(deliver, most);
+        return rendezvous_->receive(deliver, max);
     }
 
     void reply(const group::Source& source, Bytes datagram) override;

@@ -8,11 +8,11 @@
 
 namespace mcastcoll::ofi {
 
-TeamLevel::TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open)
-    : team_(std::move(team)), entries_(most_open) {
-    free_.reserve(most_open);
-    order_.reserve(most_open);
-    for (std::size_t i = most_open; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
+TeamLevel::TeamLevel(std::unique_ptr<host::Team> team, std::size_t max_open)
+    : team_(std::move(team)), entries_(max_open) {
+    free_.reserve(max_open);
+    order_.reserve(max_open);
+    for (std::size_t i = max_open; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
 }
 
 int TeamLevel::post(levels::LevelOperation& operation, Nanoseconds) {
@@ -137,7 +137,7 @@ Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name) {
 }
 
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
-                                                          std::size_t most_open) {
+                                                          std::size_t max_open) {
     host::TeamConfig config;
     config.key = static_cast<std::uint64_t>(members.name.key);
     config.name = segment_name(members.name);
@@ -150,7 +150,7 @@ Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembe
             std::static_pointer_cast<const host::Segment>(members.memory));
     auto team = host::Team::open(config);
     if (!team) return team.error();
-    return std::unique_ptr<group::HostLevel>(std::make_unique<TeamLevel>(std::move(team).value(), most_open));
+    return std::unique_ptr<group::HostLevel>(std::make_unique<TeamLevel>(std::move(team).value(), max_open));
 }
 
 }  // namespace mcastcoll::ofi

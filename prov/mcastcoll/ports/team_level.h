@@ -9,7 +9,7 @@ namespace mcastcoll::ofi {
 
 class TeamLevel final : public group::HostLevel {
   public:
-    TeamLevel(std::unique_ptr<host::Team> team, std::size_t most_open);
+    TeamLevel(std::unique_ptr<host::Team> team, std::size_t max_open);
     // The team may still access operations, which are stored in the entries, so the team is destroyed first.
     ~TeamLevel() override { team_.reset(); }
 
@@ -52,6 +52,6 @@ class TeamLevel final : public group::HostLevel {
 // Finds the table in the shared memory of this name, which the host's leader has created.
 Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name);
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
-                                                          std::size_t most_open);
+                                                          std::size_t max_open);
 
 }  // namespace mcastcoll::ofi

@@ -19,9 +19,9 @@ namespace {
 // The permitted values, for error messages: a text, or a range of numbers.
 struct Allowed {
     constexpr Allowed(const char* text) : words(text) {}
-    constexpr Allowed(long from, long to) : least(from), most(to) {}
+    constexpr Allowed(long from, long to) : min(from), max(to) {}
     const char* words = nullptr;
-    long least = 0, most = 0;
+    long min = 0, max = 0;
 };
 
 struct Param {
@@ -149,10 +149,10 @@ std::string full_name(const Param& param) {
 }
 
 Error refuse(Known name, std::string_view value, std::string_view why = {}) {
-    const auto& [words, least, most] = name.param->allowed;
+    const auto& [words, min, max] = name.param->allowed;
     return {FI_EINVAL, fmt::format("{}={} is not valid{}{}; allowed: {}", full_name(*name.param), value,
                                    why.empty() ? "" : ", ", why,
-                                   words != nullptr ? words : fmt::format("{} to {}", least, most))};
+                                   words != nullptr ? words : fmt::format("{} to {}", min, max))};
 }
 
 // The user's text. Numbers are read as text as well, because libfabric's own parser ignores trailing
@@ -185,8 +185,8 @@ class Reader {
         long value = 0;
         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
         const Allowed& allowed = name.param->allowed;
-        if (error != std::errc() || end != text.data() + text.size() || value < allowed.least ||
-            value > allowed.most)
+        if (error != std::errc() || end != text.data() + text.size() || value < allowed.min ||
+            value > allowed.max)
             return complain(refuse(name, text));
         out = static_cast<Number>(value);
     }
@@ -235,7 +235,7 @@ class Reader {
 
 // With gateways between the sites, a file lists the sites, so that no measurement is needed.
 Result<void> place_by_sites_file(Settings& settings) {
-    static_assert(sites::kMaxSiteName <= topology::Name::kMost);
+    static_assert(sites::kMaxSiteName <= topology::Name::kMax);
     topology::Override& topology = settings.topology;
     const char* const path = ::secure_getenv("MCASTCOLL_SITES");
     settings.has_gateways = path != nullptr && *path != '\0';

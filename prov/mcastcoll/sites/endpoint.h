@@ -1,5 +1,5 @@
 // Endpoint: an IPv4 or IPv6 address with a port, as in prefaces and in the sites file. A value without
-// sockets, shared by the library loaded into foreign programs, the gateway and their tests.
+// sockets, shared by the library loaded into unmodified programs, the gateway and their tests.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 # The sites file, shared by the gateway, the library loaded into programs and the provider. Depends on neither fmt
-# nor libfabric, because it is loaded into foreign programs.
+# nor libfabric, because it is loaded into unmodified programs.
 noinst_LTLIBRARIES += %reldir%/libmccsites.la
 mcc_parts += \
 	%reldir%/endpoint.cc \

@@ -32,9 +32,9 @@ bool good_name(std::string_view name) {
 }
 
 template <typename Unsigned>
-bool read_number(std::string_view text, Unsigned least, Unsigned most, Unsigned& value) {
+bool read_number(std::string_view text, Unsigned min, Unsigned max, Unsigned& value) {
     const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return status == std::errc() && end == text.data() + text.size() && value >= least && value <= most;
+    return status == std::errc() && end == text.data() + text.size() && value >= min && value <= max;
 }
 
 // Parses line by line. Each error message is one sentence after file and line.

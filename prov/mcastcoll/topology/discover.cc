@@ -128,7 +128,7 @@ std::string host_name() {
     return std::string(name.substr(0, name.find('.')));
 }
 
-Result<std::string> read_text(const FileDescriptor& file, const std::string& name, std::size_t most) {
+Result<std::string> read_text(const FileDescriptor& file, const std::string& name, std::size_t max) {
     if (!file.valid()) return system_error(errno, name);
     std::string text;
     std::array<char, 16384> chunk;
@@ -137,7 +137,7 @@ Result<std::string> read_text(const FileDescriptor& file, const std::string& nam
         if (got < 0) return system_error(errno, name);
         if (got == 0) return text;
         text.append(chunk.data(), static_cast<std::size_t>(got));
-        if (text.size() > most) return Error{EFBIG, fmt::format("{}: longer than {} bytes", name, most)};
+        if (text.size() > max) return Error{EFBIG, fmt::format("{}: longer than {} bytes", name, max)};
     }
 }
 

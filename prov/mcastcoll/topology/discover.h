@@ -48,6 +48,6 @@ std::uint64_t host_id(const HostIdentity& identity);
 std::string host_name();
 
 // Reads an open file of at most this many bytes. `name` is for error messages.
-Result<std::string> read_text(const FileDescriptor& file, const std::string& name, std::size_t most);
+Result<std::string> read_text(const FileDescriptor& file, const std::string& name, std::size_t max);
 
 }  // namespace mcastcoll::topology

@@ -90,7 +90,7 @@ Processors Machine::allowed() const {
 
 Processors Machine::own() const {
     // The binding of the main thread counts, because threads started by others (such as drivers) may run
-    // anywhere. The system is asked even if hwloc loaded a description, because resource managers provide
+    // anywhere. The system is queried even if hwloc loaded a description, because resource managers provide
     // descriptions of the very machine.
     cpu_set_t bound;
     CPU_ZERO(&bound);

@@ -103,14 +103,14 @@ class OverrideParser {
 
   private:
     bool check_name(Level level, Token name) {
-        const bool fits = !name.text.empty() && name.text.size() <= Name::kMost && name.text[0] != '-' &&
+        const bool fits = !name.text.empty() && name.text.size() <= Name::kMax && name.text[0] != '-' &&
                           std::all_of(name.text.begin(), name.text.end(), [](char c) {
                               return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                                      (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
                           });
         if (!fits)
             complain(name, quote(name.text) + " is not the name of a " + std::string(name_of(level)) +
-                               ": 1 to " + std::to_string(Name::kMost) +
+                               ": 1 to " + std::to_string(Name::kMax) +
                                " letters, digits, '.', '_' and '-', the first no '-'");
         return fits;
     }

@@ -29,7 +29,7 @@ struct Reader {
     }
     Name name() {
         const std::size_t length = number<std::uint8_t>();
-        if (length > Name::kMost || length > rest.size()) return good = false, Name{};
+        if (length > Name::kMax || length > rest.size()) return good = false, Name{};
         const Name name({reinterpret_cast<const char*>(rest.data()), length});
         rest = rest.subspan(length);
         return name;
@@ -62,10 +62,10 @@ std::string level_names() {
 }
 
 Name::Name(std::string_view text) {
-    size_ = static_cast<std::uint8_t>(std::min(text.size(), kMost));
+    size_ = static_cast<std::uint8_t>(std::min(text.size(), kMax));
     std::transform(text.begin(), text.begin() + size_, text_.begin(),
                    [](char c) { return c > ' ' && c < '\x7f' ? c : '?'; });
-    if (text.size() > kMost) text_[kMost - 2] = text_[kMost - 1] = '.';
+    if (text.size() > kMax) text_[kMax - 2] = text_[kMax - 1] = '.';
 }
 
 std::string Place::to_string() const {

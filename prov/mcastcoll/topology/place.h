@@ -61,7 +61,7 @@ struct LevelSet {
 // Up to 23 printable characters, without an allocation.
 class Name {
   public:
-    static constexpr std::size_t kMost = 23;
+    static constexpr std::size_t kMax = 23;
 
     Name() = default;
     // Shortens a long text, ending it with "..", and replaces unprintable characters by '?'.
@@ -71,7 +71,7 @@ class Name {
     bool operator==(const Name& other) const { return view() == other.view(); }
 
   private:
-    std::array<char, kMost> text_{};
+    std::array<char, kMax> text_{};
     std::uint8_t size_ = 0;
 };
 
@@ -108,7 +108,7 @@ class Place {
 //     u8 level; site, segment and host: u64 identity, u8 length, name; inside a host: u32 identity
 inline constexpr std::size_t kOuterLevels = 3;
 inline constexpr std::size_t kMaxPlaceBytes =
-    2 + kOuterLevels * (1 + 8 + 1 + Name::kMost) + (kLevels - 1 - kOuterLevels) * (1 + 4);
+    2 + kOuterLevels * (1 + 8 + 1 + Name::kMax) + (kLevels - 1 - kOuterLevels) * (1 + 4);
 static_assert(kMaxPlaceBytes <= 128);
 std::vector<std::byte> encode(const Place& place);
 // Accepts exactly the bytes of one place. The input is untrusted: malformed bytes give an empty result,

@@ -73,7 +73,7 @@ std::string algorithm_names(Level level) {
         if (!Algorithm{i}.allowed_at(level)) continue;
         if (!text.empty()) text += ", ";
         text += kTable[i].name;
-        if (i == kAry) text += " (K from 2 to " + std::to_string(Algorithm::most_arity(level)) + ')';
+        if (i == kAry) text += " (K from 2 to " + std::to_string(Algorithm::max_arity(level)) + ')';
     }
     return text;
 }

@@ -26,9 +26,9 @@ struct Algorithm {
     const Shape& shape() const;
     std::size_t parent_of(std::size_t node) const { return shape().parent_of(node, arity); }
     bool allowed_at(Level level) const {
-        return level >= shape().outermost && level <= shape().innermost && arity <= most_arity(level);
+        return level >= shape().outermost && level <= shape().innermost && arity <= max_arity(level);
     }
-    static constexpr std::uint8_t most_arity(Level level) {
+    static constexpr std::uint8_t max_arity(Level level) {
         return level == Level::segment ? kMaxSegmentArity : kMaxArity;
     }
     // Example: "flat", "4-ary".

@@ -50,7 +50,7 @@ Result<Membership> MulticastHub::join(const SocketAddress& group) {
                      fmt::format("{} is not an IPv{} multicast group with a port", group, options_.family)};
     auto share = shares_.find(group);
     if (share == shares_.end()) {
-        if (options_.most_memberships > 0 && shares_.size() >= options_.most_memberships)
+        if (options_.max_memberships > 0 && shares_.size() >= options_.max_memberships)
             return Error{ENOBUFS, fmt::format("{} multicast addresses are joined, which is the limit",
                                               shares_.size())};
         auto receiver = join_somewhere(group);
@@ -123,7 +123,7 @@ void MulticastHub::leave(const SocketAddress& group) {
 }
 
 bool MulticastHub::has_room() const {
-    if (options_.most_memberships > 0 && shares_.size() >= options_.most_memberships) return false;
+    if (options_.max_memberships > 0 && shares_.size() >= options_.max_memberships) return false;
     // Duplicates a descriptor, since there is no other way to learn whether another descriptor is available.
     return FileDescriptor(::fcntl(poll_set_.get(), F_DUPFD_CLOEXEC, 0)).valid();
 }

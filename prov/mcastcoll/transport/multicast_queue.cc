@@ -42,7 +42,7 @@ int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet>
 }
 
 void MulticastQueue::copy_payloads(std::size_t payload_bytes) {
-    if (!copies_) copies_.reset(new std::byte[payload_bytes * kMost]);
+    if (!copies_) copies_.reset(new std::byte[payload_bytes * kMax]);
     for (std::size_t i = sent_; i < count_; ++i) {
         Entry& entry = entries_[i];
         if (entry.payload.empty()) continue;

@@ -17,11 +17,11 @@ class MulticastQueue {
   public:
     // The largest run of full Ethernet datagrams (UdpSender). Runs are sent one at a time, so receivers
     // process one while the next one is prepared.
-    static constexpr std::size_t kMost = 44;
+    static constexpr std::size_t kMax = 44;
 
     // Datagrams wait for the transport: call flush(), not add().
     bool blocked() const { return blocked_; }
-    bool full() const { return count_ == kMost; }
+    bool full() const { return count_ == kMax; }
     // Call only when neither blocked nor full. The payload must stay unchanged until the next flush().
     void add(const wire::HeaderBytes& header, Bytes payload, std::uint32_t outlet) {
         assert(!blocked_ && !full());
@@ -43,8 +43,8 @@ class MulticastQueue {
     };
     void copy_payloads(std::size_t payload_bytes);
 
-    std::array<Entry, kMost> entries_{};
-    std::array<Datagram, kMost> batch_{};
+    std::array<Entry, kMax> entries_{};
+    std::array<Datagram, kMax> batch_{};
     std::size_t count_ = 0, sent_ = 0;
     std::unique_ptr<std::byte[]> copies_;
     bool blocked_ = false;

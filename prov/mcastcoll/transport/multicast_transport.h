@@ -29,7 +29,7 @@ struct MulticastOptions {
     std::size_t payload_limit = 0;
     // Maximum number of different addresses joined at the same time; 0: as many as the device or the
     // descriptors allow.
-    std::size_t most_memberships = 0;
+    std::size_t max_memberships = 0;
 
     int address_family() const { return family == 4 ? AF_INET : AF_INET6; }
     const std::optional<SocketAddress>& address() const { return family == 4 ? interface.v4 : interface.v6; }

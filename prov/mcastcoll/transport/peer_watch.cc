@@ -62,8 +62,8 @@ int error_of_socket(int descriptor) {
     return ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &size) == 0 ? code : errno;
 }
 
-Nanoseconds part_of(Nanoseconds whole, int parts, Nanoseconds most) {
-    return std::clamp(Nanoseconds{whole.value / parts}, Nanoseconds::from_ms(1), most);
+Nanoseconds part_of(Nanoseconds whole, int parts, Nanoseconds max) {
+    return std::clamp(Nanoseconds{whole.value / parts}, Nanoseconds::from_ms(1), max);
 }
 
 // The last part of the timeout is reserved for another request on a new connection.

@@ -136,9 +136,9 @@ bool Rendezvous::may_be(Bytes inner_address, const RendezvousSource& source) {
     return false;
 }
 
-std::size_t Rendezvous::receive(Deliver deliver, unsigned most) {
+std::size_t Rendezvous::receive(Deliver deliver, unsigned max) {
     std::array<std::byte, kRendezvousMaxBytes> buffer;
-    for (unsigned turn = 0; turn < most; ++turn) {
+    for (unsigned turn = 0; turn < max; ++turn) {
         RendezvousSource source;
         source.size_ = sizeof source.address_;
         const ssize_t got = ::recvfrom(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC,
@@ -152,7 +152,7 @@ std::size_t Rendezvous::receive(Deliver deliver, unsigned most) {
         if (static_cast<std::size_t>(got) > buffer.size()) continue;
         deliver(Bytes(buffer.data(), static_cast<std::size_t>(got)), source);
     }
-    return most;
+    return max;
 }
 
 }  // namespace mcastcoll

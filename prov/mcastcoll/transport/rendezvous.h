@@ -72,9 +72,9 @@ class Rendezvous {
     int reply(const RendezvousSource& source, Bytes bytes);
     // Whether `source` is one of the candidates for this inner address.
     static bool may_be(Bytes inner_address, const RendezvousSource& source);
-    // Reads at most `most` waiting datagrams, delivers the ones within the size limit, and returns the number
+    // Reads at most `max` waiting datagrams, delivers the ones within the size limit, and returns the number
     // read.
-    std::size_t receive(Deliver deliver, unsigned most = kReceiveLimit);
+    std::size_t receive(Deliver deliver, unsigned max = kReceiveLimit);
 
     int descriptor() const { return socket_.get(); }
     const RendezvousSource& local() const { return local_; }

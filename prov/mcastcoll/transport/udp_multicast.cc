@@ -107,12 +107,12 @@ std::size_t UdpSender::run_length(std::span<const Datagram> datagrams) const {
     const std::size_t unit = size_of(datagrams[0]);
     // A datagram that is too long is sent alone and gets its error alone.
     if (!sends_runs_ || unit == 0 || unit > max_payload_) return 1;
-    const std::size_t most =
+    const std::size_t max =
         std::min({datagrams.size(), kMaxRunDatagrams, std::max<std::size_t>(1, kMaxRunBytes / unit)});
     std::size_t length = 1;
-    while (length < most && size_of(datagrams[length]) == unit) ++length;
+    while (length < max && size_of(datagrams[length]) == unit) ++length;
     // An empty datagram would vanish at the end of a run.
-    if (length < most && size_of(datagrams[length]) < unit && size_of(datagrams[length]) > 0) ++length;
+    if (length < max && size_of(datagrams[length]) < unit && size_of(datagrams[length]) > 0) ++length;
     return length;
 }
 

@@ -52,7 +52,7 @@ class VerbsHub final : public VerbsTransport {
     Result<Membership> join_any() override;
     bool has_joined(const SocketAddress& group) const override { return shares_.count(group) > 0; }
     bool has_room() const override {
-        return !gone_ && !queue_->broken() && shares_.size() < most_memberships_;
+        return !gone_ && !queue_->broken() && shares_.size() < max_memberships_;
     }
     Sent send(std::span<const Datagram> datagrams, const Outlet& to) override {
         revive();
@@ -139,7 +139,7 @@ class VerbsHub final : public VerbsTransport {
     SocketAddress local_;
     std::string device_;
     bool ethernet_ = false, gone_ = false;
-    std::size_t most_memberships_ = 0;
+    std::size_t max_memberships_ = 0;
     CmChannelOwner events_;
     CmIdOwner id_;
     std::unique_ptr<VerbsQueue> queue_;
@@ -186,9 +186,9 @@ Result<void> VerbsHub::open() {
 
 void VerbsHub::describe(const ibv_device_attr& limits, const ibv_port_attr& port) {
     ethernet_ = port.link_layer == IBV_LINK_LAYER_ETHERNET;
-    most_memberships_ = options_.most_memberships > 0 ? options_.most_memberships : SIZE_MAX;
+    max_memberships_ = options_.max_memberships > 0 ? options_.max_memberships : SIZE_MAX;
     if (limits.max_mcast_grp > 0)
-        most_memberships_ = std::min(most_memberships_, static_cast<std::size_t>(limits.max_mcast_grp));
+        max_memberships_ = std::min(max_memberships_, static_cast<std::size_t>(limits.max_mcast_grp));
     device_ = fmt::format("{}:{}, {}", ibv_get_device_name(id_->verbs->device), id_->port_num,
                           ethernet_ ? "RoCE" : "InfiniBand");
     // On RoCE the address is the interface's, on InfiniBand the port's GID.
@@ -211,7 +211,7 @@ Result<Membership> VerbsHub::join(const SocketAddress& group) {
     if (!has_joined(group)) {
         revive();
         if (gone_ || queue_->broken()) return Error{ENODEV, fmt::format("{} has failed", device_)};
-        if (shares_.size() >= most_memberships_)
+        if (shares_.size() >= max_memberships_)
             return Error{ENOBUFS, fmt::format("{} multicast groups are joined, which is the limit of {}",
                                               shares_.size(), device_)};
         if (auto joined = join_new(group); !joined) return joined.error();

@@ -36,9 +36,9 @@ std::size_t at_most(std::size_t wanted, int limit) {
 // After repeated failures a permanent fault is assumed.
 constexpr unsigned kMaxRevivals = 8;
 
-void forget(ibv_cq& queue, std::size_t most) {
+void forget(ibv_cq& queue, std::size_t max) {
     ibv_wc completion;
-    for (std::size_t i = 0; i < most && ibv_poll_cq(&queue, 1, &completion) > 0; ++i) continue;
+    for (std::size_t i = 0; i < max && ibv_poll_cq(&queue, 1, &completion) > 0; ++i) continue;
 }
 
 }  // namespace

@@ -125,8 +125,8 @@ class Writer {
         (one(values), ...);
     }
     template <typename Count, typename Item>
-    void list(const std::vector<Item>& values, std::size_t most) {
-        assert(values.size() <= most);
+    void list(const std::vector<Item>& values, std::size_t max) {
+        assert(values.size() <= max);
         one(static_cast<Count>(values.size()));
         for (const Item& value : values) one(value);
     }
@@ -173,10 +173,10 @@ class Reader {
         (one(values), ...);
     }
     template <typename Count, typename Item>
-    void list(std::vector<Item>& values, std::size_t most) {
+    void list(std::vector<Item>& values, std::size_t max) {
         Count count = 0;
         one(count);
-        if (count > most) count = 0, good_ = false;
+        if (count > max) count = 0, good_ = false;
         values.resize(count);
         for (Item& value : values) one(value);
     }

@@ -126,12 +126,12 @@ ByteString compress(Bytes table) {
     return packed;
 }
 
-// Decompresses exactly one frame, which must state its content's length, at most `most`.
-std::optional<ByteString> decompress(Bytes packed, std::size_t most) {
+// Decompresses exactly one frame, which must state its content's length, at most `max`.
+std::optional<ByteString> decompress(Bytes packed, std::size_t max) {
     if (packed.size() < sizeof kFrameBegins || get<std::uint32_t>(packed.data()) != kFrameBegins) return {};
     if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return {};
     const unsigned long long length = ZSTD_getFrameContentSize(packed.data(), packed.size());
-    if (length > most) return {};  // also if unknown: such results are the largest numbers
+    if (length > max) return {};  // also if unknown: such results are the largest numbers
     ByteString table(length);
     const std::size_t got = ZSTD_decompress(table.data(), table.size(), packed.data(), packed.size());
     if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) throw std::bad_alloc();

@@ -1,5 +1,5 @@
-// Authentication tags that distinguish members from strangers: in the header of a group's packets, and after
-// join messages. SECURITY.md describes their purpose, FORMAT.md their position.
+// Authentication tags that distinguish members from foreign hosts: in the header of a group's packets, and
+// after join messages. SECURITY.md describes their purpose, FORMAT.md their position.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ enum class Security : std::uint8_t {
 enum class MacKind : std::uint8_t { umac64, gmac };
 inline constexpr std::uint8_t kMacKinds = 2;
 
-// Key of a join; none: strangers cannot be distinguished from members.
+// Key of a join; none: foreign hosts cannot be distinguished from members.
 using JoinKey = std::optional<Key>;
 
 // Appends a tag to a join message: HMAC-SHA-256, truncated to kTagBytes. Without a key returns the message

@@ -41,13 +41,13 @@ class ReceiveWindow {
     // The owner has consumed a frame's payload.
     void consume(std::uint64_t cost) { consumed_ += cost; }
     // Grows the window if a full window was consumed since the last growth.
-    void follow(std::uint64_t most) {
+    void follow(std::uint64_t max) {
         if (consumed_ - grown_at_ < window_) return;
         grown_at_ = consumed_;
-        grow(window_ * 2, most);
+        grow(window_ * 2, max);
     }
-    void grow(std::uint64_t to, std::uint64_t most) {
-        to = std::min(to, most);
+    void grow(std::uint64_t to, std::uint64_t max) {
+        to = std::min(to, max);
         // Takes at most half of the free memory, so that later channels can grow, too.
         if (to <= window_ || (to - window_) * 2 > pool_.free) return;
         const auto more = static_cast<std::size_t>(to - window_);

@@ -34,8 +34,8 @@ std::optional<FrameHeader> get_header(Bytes bytes) {
     const FrameHeader header{
         type, wire::get<std::uint32_t>(bytes.data() + 4), wire::get<std::uint32_t>(bytes.data() + 8),
         wire::get<std::uint32_t>(bytes.data() + 12), wire::get<std::uint64_t>(bytes.data() + 16)};
-    const auto [least, most] = payload_size(type);
-    if (header.length < least || header.length > most) return std::nullopt;
+    const auto [min, max] = payload_size(type);
+    if (header.length < min || header.length > max) return std::nullopt;
     if (is_sequenced(type) && header.sequence == 0) return std::nullopt;
     return header;
 }

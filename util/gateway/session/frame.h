@@ -95,15 +95,15 @@ using FramePointer = std::unique_ptr<Frame>;
 class SequenceWindow {
   public:
     static constexpr std::uint64_t kSize = 65536;
-    enum class Verdict { fresh, known, beyond };
+    enum class Outcome { fresh, known, beyond };
 
-    Verdict add(std::uint64_t sequence) {
-        if (sequence < below_) return Verdict::known;
-        if (!fits(sequence)) return Verdict::beyond;
-        if (bits_->test(sequence % kSize)) return Verdict::known;
+    Outcome add(std::uint64_t sequence) {
+        if (sequence < below_) return Outcome::known;
+        if (!fits(sequence)) return Outcome::beyond;
+        if (bits_->test(sequence % kSize)) return Outcome::known;
         bits_->set(sequence % kSize);
         while (bits_->test(below_ % kSize)) bits_->reset(below_++ % kSize);
-        return Verdict::fresh;
+        return Outcome::fresh;
     }
     bool fits(std::uint64_t sequence) const { return sequence - below_ < kSize; }
 

@@ -9,7 +9,7 @@ namespace mcastcoll::session {
 namespace {
 
 // Smaller credit is not worth a data frame: more follows when the receiver has consumed data.
-constexpr std::uint64_t kLeast = 512;
+constexpr std::uint64_t kMin = 512;
 // Bytes of urgent frames sent before waiting bulk; then one bulk frame is sent.
 constexpr std::size_t kUrgentInARow = 64 * 1024;
 
@@ -28,7 +28,7 @@ Outbound::Outbound(const Config& config, Channels& channels, Counters& counters)
 std::size_t Outbound::may_send(ChannelId id) {
     Channel* channel = channels_.find(id);
     if (channel == nullptr || channel->finish_queued || channel->last_queued) return 0;
-    if (channel->sent + cost_of(kLeast) > channel->limit) {
+    if (channel->sent + cost_of(kMin) > channel->limit) {
         channel->wants_credit = true;
         return 0;
     }

@@ -41,8 +41,8 @@ class TokenBucket {
   private:
     static constexpr std::int64_t kSecond = 1'000'000'000;
     void fill(Nanoseconds now) {
-        const std::int64_t most = (burst_ - tokens_) * kSecond / rate_ + 1;
-        const std::int64_t passed = std::clamp<std::int64_t>((now - filled_).value, 0, most);
+        const std::int64_t max = (burst_ - tokens_) * kSecond / rate_ + 1;
+        const std::int64_t passed = std::clamp<std::int64_t>((now - filled_).value, 0, max);
         const std::int64_t tokens = passed * rate_ / kSecond;
         if (tokens == 0) return;
         tokens_ = std::min(burst_, tokens_ + tokens);

@@ -124,12 +124,12 @@ Result<void> Session::on_frame(unsigned index, const FrameHeader& header, Bytes 
 
 Result<void> Session::on_sequenced(const FrameHeader& header, Bytes payload) {
     switch (received_.add(header.sequence)) {
-        case SequenceWindow::Verdict::known:
+        case SequenceWindow::Outcome::known:
             ++counters_.duplicate_frames;
             return {};
-        case SequenceWindow::Verdict::beyond:
+        case SequenceWindow::Outcome::beyond:
             return violation("a sequence beyond the window");
-        case SequenceWindow::Verdict::fresh:
+        case SequenceWindow::Outcome::fresh:
             break;
     }
     ++counters_.received_frames;

@@ -1,7 +1,7 @@
 // Session: one gateway's side of a gateway session between two sites. Channels (connections of processes) are
 // multiplexed over several streams (TCP connections between the gateways); see README.md.
 //
-// Contains no socket and no clock. The owner reports when streams come and go and which frames arrive, asks
+// Contains no socket and no clock. The owner reports when streams come and go and which frames arrive, calls
 // next() for frames to write, and receives results through Host. Host's functions may call back, except for
 // on_frame(), on_time() and abandon().
 #pragma once

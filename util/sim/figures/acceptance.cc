@@ -48,7 +48,7 @@ class Acceptance {
         return results_.emplace(key, run_trial(options_, experiment)).first->second;
     }
 
-    void verdict(bool judged, bool met, const std::string& what) {
+    void report(bool judged, bool met, const std::string& what) {
         fmt::print("{}  {}\n", !judged ? "----" : met ? "PASS" : "FAIL", what);
         if (!judged) return;
         ++judged_;
@@ -61,27 +61,27 @@ class Acceptance {
         const Measured& with = result(repair, ranks, 1);
         const double growth = ratio(with.quantile(0.5), without.quantile(0.5)) - 1;
         const double late = ratio(with.last() - without.last(), round_trip_);
-        verdict(repair != engine::Repair::sync, std::abs(growth) <= 0.02 && late <= 4,
-                fmt::format("{} ranks, {}, 1 % lost: median {:.1f} us ({:+.1f} %, at most 2), last rank "
-                            "{:.1f} us, {:.1f} round trips later (at most 4)",
-                            ranks, engine::name_of(repair), in_us(with.quantile(0.5)), 100 * growth,
-                            in_us(with.last()), late));
+        report(repair != engine::Repair::sync, std::abs(growth) <= 0.02 && late <= 4,
+               fmt::format("{} ranks, {}, 1 % lost: median {:.1f} us ({:+.1f} %, at most 2), last rank "
+                           "{:.1f} us, {:.1f} round trips later (at most 4)",
+                           ranks, engine::name_of(repair), in_us(with.quantile(0.5)), 100 * growth,
+                           in_us(with.last()), late));
     }
 
     void check_growth(std::uint32_t few, std::uint32_t many) {
         for (const engine::Repair repair : kRepairs) {
             const double growth =
                 ratio(result(repair, many, 0).quantile(0.5), result(repair, few, 0).quantile(0.5)) - 1;
-            verdict(true, growth < 0.1,
-                    fmt::format("{}: the median grows by {:.1f} % from {} to {} ranks (less than 10)",
-                                engine::name_of(repair), 100 * growth, few, many));
+            report(true, growth < 0.1,
+                   fmt::format("{}: the median grows by {:.1f} % from {} to {} ranks (less than 10)",
+                               engine::name_of(repair), 100 * growth, few, many));
         }
         const double levels = std::log2(many) / std::log2(few);
         const double growth = ratio(result({}, many, 0).last(), result({}, few, 0).last());
-        verdict(true, std::abs(growth / levels - 1) < 0.25,
-                fmt::format("binomial: the last rank grows by a factor of {:.2f} from {} to {} ranks "
-                            "(log2: {:.2f})",
-                            growth, few, many, levels));
+        report(true, std::abs(growth / levels - 1) < 0.25,
+               fmt::format("binomial: the last rank grows by a factor of {:.2f} from {} to {} ranks "
+                           "(log2: {:.2f})",
+                           growth, few, many, levels));
     }
 
     void check_binomial() {
@@ -90,11 +90,11 @@ class Acceptance {
         for (const engine::Repair repair : kRepairs) {
             const Measured& provider = result(repair, kRanks, 0);
             const double saved = 1 - ratio(provider.last(), tree.last());
-            verdict(true, saved >= 0.41 && provider.spread() <= 0.14,
-                    fmt::format("{} ranks, {}: last rank {:.1f} us, {:.0f} % below the binomial tree's "
-                                "{:.1f} (at least 41), spread {:.1f} % of the median (at most 14)",
-                                kRanks, engine::name_of(repair), in_us(provider.last()), 100 * saved,
-                                in_us(tree.last()), 100 * provider.spread()));
+            report(true, saved >= 0.41 && provider.spread() <= 0.14,
+                   fmt::format("{} ranks, {}: last rank {:.1f} us, {:.0f} % below the binomial tree's "
+                               "{:.1f} (at least 41), spread {:.1f} % of the median (at most 14)",
+                               kRanks, engine::name_of(repair), in_us(provider.last()), 100 * saved,
+                               in_us(tree.last()), 100 * provider.spread()));
         }
     }
 

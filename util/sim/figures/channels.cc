@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::uint32_t kLaMpiRanks = 128;
 
-std::vector<std::uint64_t> message_sizes(const FigureOptions& options, std::uint64_t most) {
+std::vector<std::uint64_t> message_sizes(const FigureOptions& options, std::uint64_t max) {
     std::vector<std::uint64_t> sizes;
-    for (std::uint64_t bytes = 1; bytes <= most; bytes *= options.quick ? 64 : 4) sizes.push_back(bytes);
+    for (std::uint64_t bytes = 1; bytes <= max; bytes *= options.quick ? 64 : 4) sizes.push_back(bytes);
     return sizes;
 }
 

@@ -45,10 +45,10 @@ std::vector<double> costs_of(const GroupExperiment& group) {
     std::vector<double> costs{in_us(measured.join)};
     for (const GroupMeasured::Share& share : {measured.join_messages, measured.join_datagrams,
                                               measured.join_bytes_sent, measured.join_bytes_received})
-        costs.insert(costs.end(), {static_cast<double>(share.rank0), static_cast<double>(share.most)});
+        costs.insert(costs.end(), {static_cast<double>(share.rank0), static_cast<double>(share.max)});
     const GroupMeasured::Share& memory = measured.peak_bytes;
     costs.insert(costs.end(),
-                 {rounded(memory.mean), rounded(static_cast<double>(std::max(memory.rank0, memory.most)))});
+                 {rounded(memory.mean), rounded(static_cast<double>(std::max(memory.rank0, memory.max)))});
     for (const auto& [kind, times] : measured.operations) costs.push_back(in_us(times.last()));
     return costs;
 }

@@ -21,10 +21,10 @@ std::uint32_t operations(const FigureOptions& options) {
 
 std::vector<std::uint32_t> sizes(const FigureOptions& options) {
     std::vector<std::uint32_t> sizes;
-    const std::uint32_t most = options.quick ? 64 : 2048;
-    for (std::uint32_t ranks = 2; ranks <= most; ranks *= 2) {
+    const std::uint32_t max = options.quick ? 64 : 2048;
+    for (std::uint32_t ranks = 2; ranks <= max; ranks *= 2) {
         sizes.push_back(ranks);
-        if (ranks == 64 && most > 64) sizes.push_back(kHoeflerRanks);
+        if (ranks == 64 && max > 64) sizes.push_back(kHoeflerRanks);
     }
     return sizes;
 }
@@ -131,7 +131,7 @@ class Hops {
     double average() const {
         return receivers_ == 0 ? 0 : static_cast<double>(total_) / static_cast<double>(receivers_);
     }
-    std::uint32_t most() const { return most_; }
+    std::uint32_t max() const { return max_; }
 
   private:
     void set(std::uint32_t receiver, std::uint64_t operation, std::uint32_t rounds) {
@@ -140,7 +140,7 @@ class Hops {
         if (operation < warm_up_) return;
         ++receivers_;
         total_ += rounds;
-        most_ = std::max(most_, rounds);
+        max_ = std::max(max_, rounds);
     }
 
     const double loss_;
@@ -149,7 +149,7 @@ class Hops {
     std::vector<std::uint32_t> rounds_;
     std::vector<std::uint64_t> operation_of_;
     std::uint64_t receivers_ = 0, total_ = 0;
-    std::uint32_t most_ = 0;
+    std::uint32_t max_ = 0;
 };
 
 Figure figure_penalty(const FigureOptions& options) {
@@ -176,7 +176,7 @@ Figure figure_penalty(const FigureOptions& options) {
         };
         const Measured outcome = run_trial(options, trial);
         figure.rows.push_back({static_cast<double>(percent), hops.average(), loss / (1 - loss),
-                               static_cast<double>(hops.most()), in_us(outcome.median_received()),
+                               static_cast<double>(hops.max()), in_us(outcome.median_received()),
                                in_us(outcome.last())});
     }
     return figure;

@@ -83,12 +83,12 @@ std::string take_kill(const std::string& text, Command& command) {
     const auto parts = split(text, ':');
     const auto rank = parse<std::uint64_t>(parts[0]);
     const auto operation = parts.size() == 2 ? parse<std::uint64_t>(parts[1]) : std::uint64_t{0};
-    const std::uint64_t most = command.collectives.size() * command.experiment.operations - 1;
-    if (!rank || *rank >= command.experiment.ranks || !operation || *operation >= most || parts.size() > 2)
+    const std::uint64_t max = command.collectives.size() * command.experiment.operations - 1;
+    if (!rank || *rank >= command.experiment.ranks || !operation || *operation >= max || parts.size() > 2)
         return fmt::format(
             "--kill '{}': allowed are a rank below {}, and, behind a colon, an operation before the last of "
             "{}",
-            text, command.experiment.ranks, most + 1);
+            text, command.experiment.ranks, max + 1);
     command.kill = {static_cast<std::uint32_t>(*rank), *operation};
     return {};
 }
@@ -105,10 +105,10 @@ std::string take_group(const Arguments& arguments, const Words& words, Command& 
         if (arguments.given(name)) return fmt::format("{}: not allowed with --hosts", name);
     if (command.policy == "binomial")
         return "--policy 'binomial': allowed with --hosts are push, pull, sync, auto";
-    const std::uint32_t most = kMaxRanks / *command.hosts;
-    if (command.per_host > most)
+    const std::uint32_t max = kMaxRanks / *command.hosts;
+    if (command.per_host > max)
         return fmt::format("--per-host {}: allowed with --hosts {} are 1 to {}", command.per_host,
-                           *command.hosts, most);
+                           *command.hosts, max);
     command.experiment.ranks = *command.hosts * command.per_host;
     if (!words.collectives.empty()) command.collectives.clear();
     for (const std::string& name : words.collectives) command.collectives.push_back(*kind_named(name));

@@ -79,7 +79,7 @@ nlohmann::ordered_json report_of(const Command& command, const GroupMeasured& me
                                   {"join_ns", measured.join.value}};
     const auto share = [&](const std::string& name, const GroupMeasured::Share& of) {
         report[name + "_rank0"] = of.rank0;
-        report[name + "_most"] = of.most;
+        report[name + "_most"] = of.max;
         report[name + "_mean"] = of.mean;
     };
     share("join_messages", measured.join_messages);

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Sourced by the installation tests: counts verdicts.
+# Sourced by the installation tests: counts outcomes.
 
 passed=0 failed=0
 check() { # check TEXT COMMAND...: prints the command's output if it fails

@@ -4,10 +4,10 @@
 
 #include <optional>
 
-#include "feed/packet.h"
+#include "reliable/packet.h"
 #include "wire/crypto.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
 class Proof {
   public:
@@ -34,4 +34,4 @@ class Proof {
     std::uint64_t serial_ = 0;
 };
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

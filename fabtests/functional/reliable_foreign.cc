@@ -1,4 +1,4 @@
-#include "functional/reliable_strangers.h"
+#include "functional/reliable_foreign.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "feed/packet.h"
+#include "reliable/packet.h"
 #include "support/failure.h"
 
 namespace mcastcoll::fabtest {
@@ -20,9 +20,9 @@ constexpr unsigned kSenders = 64;
 constexpr std::uint64_t kAhead = 2000;
 constexpr std::size_t kPayload = 1000;
 
-class Stranger {
+class ForeignSender {
   public:
-    Stranger(Board& board, const sockaddr_in& group, AssaultWords words)
+    ForeignSender(Board& board, const sockaddr_in& group, AssaultWords words)
         : board_(board),
           group_(group),
           words_(words),
@@ -33,12 +33,12 @@ class Stranger {
         CHECK(setsockopt(socket_, IPPROTO_IP, IP_MULTICAST_IF, &loopback, sizeof loopback) == 0);
         CHECK(setsockopt(listener_, IPPROTO_IP, IP_ADD_MEMBERSHIP, &membership, sizeof membership) == 0);
     }
-    ~Stranger() {
+    ~ForeignSender() {
         close(socket_);
         close(listener_);
     }
-    Stranger(const Stranger&) = delete;
-    Stranger& operator=(const Stranger&) = delete;
+    ForeignSender(const ForeignSender&) = delete;
+    ForeignSender& operator=(const ForeignSender&) = delete;
 
     void run() {
         for (;;) {
@@ -71,7 +71,7 @@ class Stranger {
             const ssize_t got = recv(listener_, bytes, sizeof bytes, 0);
             if (got <= 0) return;
             const Bytes packet(bytes, static_cast<std::size_t>(got));
-            const auto header = feed::decode(packet);
+            const auto header = reliable::decode(packet);
             if (!header.ok() ||
                 static_cast<std::uint64_t>(header.value().from) < kFirstUnknownId + kUnknownIds)
                 continue;
@@ -88,12 +88,12 @@ class Stranger {
             case Phase::rare_joins:
                 if (now - joined_ < std::chrono::seconds(1)) return;
                 joined_ = now;
-                return join(feed::kReceives, kFirstUnknownId + joins_++ % kUnknownIds);
+                return join(reliable::kReceives, kFirstUnknownId + joins_++ % kUnknownIds);
             case Phase::many_joins:
-                return join(feed::kReceives | feed::kSends, kFirstUnknownId + joins_++ % kUnknownIds);
+                return join(reliable::kReceives | reliable::kSends, kFirstUnknownId + joins_++ % kUnknownIds);
             case Phase::senders:
                 for (unsigned i = 0; i < kSenders; ++i) {
-                    if (ahead_ % 64 == 0) join(feed::kSends, kFirstUnknownId + i);
+                    if (ahead_ % 64 == 0) join(reliable::kSends, kFirstUnknownId + i);
                     data(kFirstUnknownId + i, 1 + ahead_ % kAhead);
                 }
                 ++ahead_;
@@ -110,24 +110,24 @@ class Stranger {
         }
     }
 
-    feed::Header header(feed::Kind kind, std::uint64_t from) const {
-        const auto known = feed::decode(captured_.front());
-        return {.kind = kind, .group = known.value().group, .from = feed::MemberId{from}};
+    reliable::Header header(reliable::Kind kind, std::uint64_t from) const {
+        const auto known = reliable::decode(captured_.front());
+        return {.kind = kind, .group = known.value().group, .from = reliable::MemberId{from}};
     }
     void join(std::uint8_t does, std::uint64_t from) {
-        feed::Header one = header(feed::Kind::join, from);
+        reliable::Header one = header(reliable::Kind::join, from);
         one.flags = does;
         one.size = kPayload;
         one.oldest = 1;
-        const auto bytes = feed::encode(one);
+        const auto bytes = reliable::encode(one);
         send({bytes.begin(), bytes.end()});
     }
     void data(std::uint64_t from, std::uint64_t number) {
-        feed::Header one = header(feed::Kind::data, from);
+        reliable::Header one = header(reliable::Kind::data, from);
         one.number = number;
-        const auto bytes = feed::encode(one);
+        const auto bytes = reliable::encode(one);
         Packet packet(bytes.begin(), bytes.end());
-        packet.resize(feed::kHeaderBytes + kPayload);
+        packet.resize(reliable::kHeaderBytes + kPayload);
         send(packet);
     }
     void send(const Packet& packet) {
@@ -150,7 +150,7 @@ class Stranger {
 }  // namespace
 
 void assail(Board& board, const sockaddr_in& group, AssaultWords words) {
-    Stranger(board, group, words).run();
+    ForeignSender(board, group, words).run();
 }
 
 }  // namespace mcastcoll::fabtest

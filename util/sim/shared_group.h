@@ -15,7 +15,7 @@
 
 namespace mcastcoll::sim {
 
-struct GroupPlan {
+struct GroupSetup {
     std::vector<std::uint32_t> members;  // processes, by rank
     std::vector<Collective> script;      // without buffers
     std::vector<levels::Row> selection;  // of rank 0
@@ -43,16 +43,16 @@ Number value_of(const wire::ByteString& bytes) {
 // The only combination for vectors of every length, in every order.
 void combine_by_xor(void* out, const void* one, const void* other, std::size_t bytes);
 
-class SharedPlan {
+class SharedGroup {
   public:
     using Content = std::shared_ptr<const std::vector<std::byte>>;
 
     // number: of the group in its world, from 1 on.
-    SharedPlan(std::uint64_t number, const GroupPlan& plan);
+    SharedGroup(std::uint64_t number, const GroupSetup& setup);
 
-    const GroupPlan& plan() const { return plan_; }
+    const GroupSetup& setup() const { return setup_; }
     std::uint64_t number() const { return number_; }
-    std::uint32_t members() const { return static_cast<std::uint32_t>(plan_.members.size()); }
+    std::uint32_t members() const { return static_cast<std::uint32_t>(setup_.members.size()); }
     const group::MemberList& addresses() const { return addresses_; }  // by rank
     // For a process that is a member.
     std::uint32_t rank_of(std::uint32_t process) const;
@@ -68,7 +68,7 @@ class SharedPlan {
     Content computed(std::size_t operation, std::uint32_t rank) const;
 
     const std::uint64_t number_;
-    const GroupPlan& plan_;
+    const GroupSetup& setup_;
     group::MemberList addresses_;
     std::vector<std::uint32_t> rank_of_;  // by process
     std::vector<std::weak_ptr<const std::vector<std::byte>>> expected_;

@@ -2,9 +2,9 @@
 // passes in packets and times, and receives packets and messages through Host.
 #pragma once
 
-#include "feed/members.h"
+#include "reliable/members.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
 struct Config {
     MemberId self{};
@@ -14,7 +14,7 @@ struct Config {
     std::size_t payload = 1200;  // bytes of data in a packet, at most kMaxPayload
     std::size_t room = 512;      // packets that fit in this member's receive buffer
     Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
-    // Of this group alone; none: strangers cannot be distinguished from members.
+    // Of this group alone; none: foreign hosts cannot be distinguished from members.
     std::optional<wire::Key> key{};
     std::size_t memory = std::size_t{64} << 20;  // bytes for out-of-order packets of all senders together
 };
@@ -25,7 +25,7 @@ enum class Loss : std::uint8_t {
     gap,       // a sender no longer has a packet that is missing here
 };
 
-struct FeedCounters {
+struct Counters {
     std::uint64_t sent = 0, repaired = 0, received = 0, duplicates = 0, reports = 0, beats = 0, expelled = 0;
     std::uint64_t dropped = 0;  // receivers that did not answer
     // Packets that were not accepted: from unknown members (strays); without a valid tag (unproven);
@@ -34,7 +34,7 @@ struct FeedCounters {
     std::uint64_t strays = 0, unproven = 0, replayed = 0, misplaced = 0, unanswered = 0, crowded = 0;
 };
 
-class Feed {
+class Protocol {
   public:
     static constexpr unsigned kProbes = 4;
     static constexpr Nanoseconds kAnswers = Nanoseconds::from_ms(400);
@@ -53,7 +53,7 @@ class Feed {
         ~Host() = default;
     };
 
-    Feed(const Config& config, Host& host, Nanoseconds now);
+    Protocol(const Config& config, Host& host, Nanoseconds now);
 
     // True when all probes are sent, there was time for answers, and every known member has answered. A
     // member without an answer, whose id may be forged, delays the end of a join by at most kAnswers.
@@ -79,7 +79,7 @@ class Feed {
     Nanoseconds next_deadline() const;
 
     std::size_t receivers() const { return members_.receivers(); }
-    const FeedCounters& counters() const { return counters_; }
+    const Counters& counters() const { return counters_; }
 
   private:
     static constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
@@ -142,7 +142,7 @@ class Feed {
     Nanoseconds strict_until_;  // until then a member without an answer does not hold a crowded window
     RepairBudget repairs_;
     Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
-    FeedCounters counters_;
+    Counters counters_;
 };
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

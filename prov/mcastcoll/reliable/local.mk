@@ -1,8 +1,8 @@
 # Protocol core of reliable multicast messages.
-noinst_LTLIBRARIES += %reldir%/libmccfeed.la
+noinst_LTLIBRARIES += %reldir%/libmccreliable.la
 mcc_parts += \
-	%reldir%/feed.cc \
-	%reldir%/feed.h \
+	%reldir%/protocol.cc \
+	%reldir%/protocol.h \
 	%reldir%/meeting.cc \
 	%reldir%/members.cc \
 	%reldir%/members.h \
@@ -13,6 +13,6 @@ mcc_parts += \
 	%reldir%/sending.cc \
 	%reldir%/window.cc \
 	%reldir%/window.h
-nodist_%canon_reldir%_libmccfeed_la_SOURCES = %reldir%/all.cc
+nodist_%canon_reldir%_libmccreliable_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
 EXTRA_DIST += %reldir%/README.md

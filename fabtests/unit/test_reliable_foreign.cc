@@ -1,11 +1,11 @@
 // Non-members in a group of reliable multicast messages: forged packets, replayed packets, senders that claim
 // to join and never answer, and packets that fill memory.
-#include "feed/window.h"
-#include "feed_fixture.h"
+#include "reliable/window.h"
+#include "reliable_fixture.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::feed;
-using namespace mcastcoll::feed_test;
+using namespace mcastcoll::reliable;
+using namespace mcastcoll::reliable_test;
 
 namespace {
 
@@ -31,7 +31,7 @@ std::uint64_t messages_in_a_second(Network& network, Node& sender, Disturb distu
     const Nanoseconds end = network.now() + ms(1000);
     while (network.now() < end) {
         disturb();
-        for (int i = 0; i < 8 && sender.feed().can_send(100); ++i) sender.publish(network.now());
+        for (int i = 0; i < 8 && sender.protocol().can_send(100); ++i) sender.publish(network.now());
         network.step();
     }
     return sender.sent - before;
@@ -39,9 +39,9 @@ std::uint64_t messages_in_a_second(Network& network, Node& sender, Disturb distu
 
 }  // namespace
 
-TestSuite(feed_strangers, .timeout = 120);
+TestSuite(reliable_foreign, .timeout = 120);
 
-Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
+Test(reliable_foreign, packets_without_a_valid_tag_are_dropped) {
     Network network(11, 0);
     network.key = kKey;
     Node& sender = network.add(true, true);
@@ -56,43 +56,43 @@ Test(feed_strangers, nothing_without_a_right_proof_is_taken) {
         header.to = kind < 3 ? kAllMembers : node.id();
         header.number = header.oldest = 1;
         header.serial = 1000 + kind;
-        node.hear(make(header, 30), place(sender.id()), network.now());
+        node.receive(make(header, 30), place(sender.id()), network.now());
         header.from = MemberId{5};
-        node.hear(make(header, 30), place(MemberId{5}), network.now());
-        cr_assert_eq(node.feed().counters().unproven, forged += 2, "kind %u", kind);
+        node.receive(make(header, 30), place(MemberId{5}), network.now());
+        cr_assert_eq(node.protocol().counters().unproven, forged += 2, "kind %u", kind);
     }
-    cr_assert_eq(node.feed().receivers(), 1);
+    cr_assert_eq(node.protocol().receivers(), 1);
     for (int i = 0; i < 50; ++i) sender.publish(network.now());
     network.run_ms(200);
     cr_assert_eq(node.next.at(sender.id()), 51);
-    cr_assert(node.losses.empty() && sender.feed().settled());
+    cr_assert(node.losses.empty() && sender.protocol().settled());
 }
 
 // Without a key any host can request repairs, again and again: the number of retransmissions is limited.
-Test(feed_strangers, who_asks_for_everything_again_gets_some_of_it) {
+Test(reliable_foreign, repeated_reports_are_answered_within_a_budget) {
     Network network(14, 0);
     Node& sender = network.add(true, false);
     Node& node = network.add(false, true);
     network.run_ms(100);
     constexpr std::uint64_t kMs = 1000, kAtOnce = 2048, kEachMs = 20;
     std::uint64_t packets = 0;
-    for (; packets < 400 && sender.feed().can_send(100); ++packets) {
+    for (; packets < 400 && sender.protocol().can_send(100); ++packets) {
         sender.publish(network.now());
-        sender.feed().flush(network.now());
+        sender.protocol().flush(network.now());
     }
     for (std::uint64_t ms = 2; ms <= kMs; ms += 2) {
         Header header{.kind = Kind::report, .flags = 0, .size = 64, .group = 7, .from = node.id()};
         header.to = sender.id();
         header.number = header.oldest = 1;
-        sender.hear(make(header, kBitmapBytes), place(node.id()),
-                    network.now() + Nanoseconds::from_ms(static_cast<std::int64_t>(ms)));
+        sender.receive(make(header, kBitmapBytes), place(node.id()),
+                       network.now() + Nanoseconds::from_ms(static_cast<std::int64_t>(ms)));
     }
-    const std::uint64_t repaired = sender.feed().counters().repaired;
+    const std::uint64_t repaired = sender.protocol().counters().repaired;
     cr_assert_gt(repaired, kAtOnce, "%zu", static_cast<std::size_t>(repaired));
     cr_assert_leq(repaired, kAtOnce + kEachMs * kMs + packets);
 }
 
-Test(feed_strangers, no_byte_of_a_packet_can_be_changed) {
+Test(reliable_foreign, no_byte_of_a_packet_can_be_changed) {
     Network network(12, 0);
     network.key = kKey;
     Node& sender = network.add(true, false);
@@ -111,13 +111,13 @@ Test(feed_strangers, no_byte_of_a_packet_can_be_changed) {
             const bool meant = header.ok() && header.value().group == 7 && header.value().from != node.id() &&
                                (header.value().to == kAllMembers || header.value().to == node.id());
             if (!meant) continue;
-            node.hear(other, place(header.value().from), network.now());
-            cr_assert_eq(node.feed().counters().unproven, ++changed, "byte %zu", at);
+            node.receive(other, place(header.value().from), network.now());
+            cr_assert_eq(node.protocol().counters().unproven, ++changed, "byte %zu", at);
         }
     cr_assert(changed > 50);
 }
 
-Test(feed_strangers, no_two_packets_have_the_same_sender_and_serial) {
+Test(reliable_foreign, no_two_packets_have_the_same_sender_and_serial) {
     Network network(13, 20);
     network.key = kKey;
     network.recording = true;
@@ -126,7 +126,7 @@ Test(feed_strangers, no_two_packets_have_the_same_sender_and_serial) {
     network.run_ms(300);
     for (int turn = 0; turn < 3000; ++turn) {
         for (Node* node : nodes)
-            if (node->feed().can_send(100)) node->publish(network.now());
+            if (node->protocol().can_send(100)) node->publish(network.now());
         network.step();
     }
     std::map<std::pair<MemberId, std::uint64_t>, const Packet*> seen;
@@ -141,7 +141,7 @@ Test(feed_strangers, no_two_packets_have_the_same_sender_and_serial) {
     cr_assert(again > 100, "packets were repaired");
 }
 
-Test(feed_strangers, members_with_different_keys_do_not_hear_each_other) {
+Test(reliable_foreign, members_with_different_keys_do_not_receive_each_other) {
     Network network(14, 0);
     std::vector<Node*> nodes;
     for (const auto& key : {std::optional(kKey), std::optional(kOther), std::optional<wire::Key>()}) {
@@ -153,13 +153,13 @@ Test(feed_strangers, members_with_different_keys_do_not_hear_each_other) {
     network.run_ms(500);
     for (Node* node : nodes) {
         cr_assert(node->next.empty() && node->losses.empty());
-        cr_assert_eq(node->feed().receivers(), 0);
-        cr_assert(node->feed().counters().unproven > 0);
+        cr_assert_eq(node->protocol().receivers(), 0);
+        cr_assert(node->protocol().counters().unproven > 0);
     }
 }
 
 // Replays every recorded packet to every member, with the original source.
-Test(feed_strangers, what_is_repeated_is_not_taken_again) {
+Test(reliable_foreign, replayed_packets_are_dropped) {
     Network network(15, 5);
     network.key = kKey;
     network.recording = true;
@@ -168,22 +168,22 @@ Test(feed_strangers, what_is_repeated_is_not_taken_again) {
     network.run_ms(200);
     std::size_t repeated = 0;
     for (int turn = 0; turn < 4000; ++turn) {
-        if (sender.feed().can_send(100)) sender.publish(network.now());
+        if (sender.protocol().can_send(100)) sender.publish(network.now());
         for (int i = 0; i < 5 && repeated < network.recorded.size(); ++i) {
             const Packet packet = network.recorded[repeated++];
             for (Node* one : {&sender, &node})
-                one->hear(packet, place(decode(packet).value().from), network.now());
+                one->receive(packet, place(decode(packet).value().from), network.now());
         }
         network.step();
     }
     network.run_ms(500);
-    cr_assert(node.feed().counters().replayed >= 5, "%lu", node.feed().counters().replayed);
+    cr_assert(node.protocol().counters().replayed >= 5, "%lu", node.protocol().counters().replayed);
     cr_assert_eq(node.next.at(sender.id()), sender.sent);
-    cr_assert(sender.feed().settled() && node.losses.empty() && sender.losses.empty());
+    cr_assert(sender.protocol().settled() && node.losses.empty() && sender.losses.empty());
 }
 
 // A sender has left; its recorded packets are replayed to a later receiver.
-Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
+Test(reliable_foreign, messages_of_former_members_are_not_delivered_again) {
     Network network(16, 0);
     network.key = kKey;
     network.recording = true;
@@ -192,7 +192,7 @@ Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
     network.run_ms(100);
     for (int i = 0; i < 20; ++i) left.publish(network.now());
     network.run_ms(100);
-    left.feed().leave(network.now());
+    left.protocol().leave(network.now());
     left.alive = false;
     network.run_ms(100);
     const auto recorded = network.recorded;
@@ -201,8 +201,8 @@ Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
         for (const Packet& packet : recorded) {
             const Header header = decode(packet).value();
             if (header.from != left.id()) continue;
-            comes.hear(packet, place(left.id()), network.now());
-            stays.hear(packet, place(left.id()), network.now());
+            comes.receive(packet, place(left.id()), network.now());
+            stays.receive(packet, place(left.id()), network.now());
             network.step();
         }
     network.run_ms(500);
@@ -213,7 +213,7 @@ Test(feed_strangers, messages_of_who_has_left_are_not_heard_again) {
 
 // Joins of unknown senders, once and a thousand times per second; without a key, so that only the missing
 // answer distinguishes them from members.
-Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
+Test(reliable_foreign, a_member_without_an_answer_slows_a_sender_by_less_than_half) {
     for (const int every : {10'000, 10}) {  // steps
         Network network(17, 0);
         Node& sender = network.add(true, false);
@@ -226,12 +226,12 @@ Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
         for (int second = 0; second < 3; ++second)
             disturbed += messages_in_a_second(network, sender, [&] {
                 if (step++ % every != 0) return;
-                const MemberId nobody{1000 + 2 * joins++};
-                sender.hear(join_of(nobody, kReceives), place(nobody), network.now());
+                const MemberId unknown{1000 + 2 * joins++};
+                sender.receive(join_of(unknown, kReceives), place(unknown), network.now());
             });
         cr_assert(joins >= (every == 10 ? 3000U : 3U));
         cr_assert(disturbed / 3 > alone / 2, "%lu instead of %lu", disturbed / 3, alone);
-        cr_assert(sender.feed().counters().dropped > 0);
+        cr_assert(sender.protocol().counters().dropped > 0);
         network.run_ms(1500);
         cr_assert_eq(node.next.at(sender.id()), sender.sent);
         cr_assert(node.losses.empty());
@@ -240,7 +240,7 @@ Test(feed_strangers, who_never_answers_slows_a_sender_by_less_than_half) {
 
 // The member receives, but its messages are lost for a while. The data kept for it have expired by then, and
 // the member is informed.
-Test(feed_strangers, who_answers_too_late_is_told) {
+Test(reliable_foreign, a_late_answer_gets_expelled) {
     Network network(18, 0);
     Node& sender = network.add(true, false);
     Node& other = network.add(false, true);
@@ -249,7 +249,7 @@ Test(feed_strangers, who_answers_too_late_is_told) {
     network.step();
     late.mute = true;
     messages_in_a_second(network, sender, [] {});
-    cr_assert_eq(sender.feed().counters().dropped, 1);
+    cr_assert_eq(sender.protocol().counters().dropped, 1);
     late.mute = false;
     network.run_ms(500);
     cr_assert_eq(late.losses.size(), 1);
@@ -258,34 +258,34 @@ Test(feed_strangers, who_answers_too_late_is_told) {
     cr_assert(other.losses.empty());
 }
 
-Test(feed_strangers, a_member_is_where_it_has_answered) {
+Test(reliable_foreign, a_member_is_where_it_has_answered) {
     Network network(19, 0);
     Node& sender = network.add(true, true);
     Node& node = network.add(true, true);
     network.run_ms(100);
     const Place elsewhere = place(MemberId{99});
     for (const Kind kind : {Kind::leave, Kind::expelled, Kind::join, Kind::beat, Kind::report})
-        node.hear(
+        node.receive(
             make({.kind = kind, .flags = 3, .size = 64, .group = 7, .from = sender.id(), .number = 5}, 0),
             elsewhere, network.now());
-    cr_assert_eq(node.feed().counters().misplaced, 5);
+    cr_assert_eq(node.protocol().counters().misplaced, 5);
     for (int i = 0; i < 10; ++i) sender.publish(network.now()), node.publish(network.now());
     network.run_ms(200);
     cr_assert_eq(node.next.at(sender.id()), 10);
     cr_assert_eq(sender.next.at(node.id()), 10);
-    cr_assert(node.losses.empty() && node.feed().settled() && sender.feed().settled());
+    cr_assert(node.losses.empty() && node.protocol().settled() && sender.protocol().settled());
 }
 
 // A table full of senders that have never answered still has room for a member.
-Test(feed_strangers, who_has_not_answered_makes_room) {
+Test(reliable_foreign, a_member_without_an_answer_makes_room) {
     Network network(20, 0);
     Node& sender = network.add(true, false);
     network.run_ms(100);
     for (std::uint64_t i = 0; i < 2 * Members::kMaxMembers; ++i) {
-        const MemberId nobody{1000 + i};
-        sender.hear(join_of(nobody, kReceives | kSends), place(nobody), network.now());
+        const MemberId unknown{1000 + i};
+        sender.receive(join_of(unknown, kReceives | kSends), place(unknown), network.now());
     }
-    cr_assert_eq(sender.feed().receivers(), Members::kMaxMembers);
+    cr_assert_eq(sender.protocol().receivers(), Members::kMaxMembers);
     Node& node = network.add(false, true);
     network.run_ms(100);
     sender.publish(network.now());
@@ -293,7 +293,7 @@ Test(feed_strangers, who_has_not_answered_makes_room) {
     cr_assert_eq(node.next.at(sender.id()), 1);
 }
 
-Test(feed_store, there_is_a_share_for_each_and_no_more_than_the_bound) {
+Test(reliable_store, there_is_a_share_for_each_and_no_more_than_the_bound) {
     // Shares of 10, and 20 for all.
     Store store(40, 2);
     cr_assert(store.take(0, 29));
@@ -313,7 +313,7 @@ Test(feed_store, there_is_a_share_for_each_and_no_more_than_the_bound) {
 }
 
 // 64 senders, each with packets ahead of its sequence.
-Test(feed_store, all_senders_together_have_a_bound) {
+Test(reliable_store, all_senders_together_have_a_bound) {
     constexpr std::size_t kMemory = 1 << 20, kBytes = 1000, kPackets = 200;
     Store store(kMemory, 64);
     std::vector<std::unique_ptr<Incoming>> senders;
@@ -335,7 +335,7 @@ Test(feed_store, all_senders_together_have_a_bound) {
 }
 
 // A packet without room counts as missing, and is accepted when it is sent again.
-Test(feed_store, what_had_no_room_is_asked_for) {
+Test(reliable_store, data_without_room_is_requested) {
     constexpr std::size_t kBytes = 100;
     Store store(600, 1);
     Incoming one(16, kBytes, 0, store);

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "feed/feed.h"
+#include "reliable/protocol.h"
 
-namespace mcastcoll::feed_test {
+namespace mcastcoll::reliable_test {
 
-using namespace mcastcoll::feed;
+using namespace mcastcoll::reliable;
 
 inline constexpr std::int64_t kStepNs = 100'000;
 inline constexpr Nanoseconds kPeerTimeout = Nanoseconds::from_ms(1000);
@@ -40,22 +40,22 @@ inline Place place(MemberId id) {
 class Network;
 
 // A member and its application, which checks the sequence of each sender's messages.
-class Node final : public Feed::Host {
+class Node final : public Protocol::Host {
   public:
     Node(Network& network, MemberId id, const Config& config, Nanoseconds now)
-        : id_(id), network_(network), feed_(std::make_unique<Feed>(config, *this, now)) {}
+        : id_(id), network_(network), protocol_(std::make_unique<Protocol>(config, *this, now)) {}
 
-    Feed& feed() { return *feed_; }
+    Protocol& protocol() { return *protocol_; }
     MemberId id() const { return id_; }
-    void hear(Bytes packet, const Place& source, Nanoseconds now) {
+    void receive(Bytes packet, const Place& source, Nanoseconds now) {
         awake = true;
-        feed_->on_packet(decode(packet).value(), packet, source, now);
+        protocol_->on_packet(decode(packet).value(), packet, source, now);
     }
     void publish(Nanoseconds now) {
         // Some messages share a packet with others, some are split over several packets.
         std::vector<std::byte> message(sizeof sent + sent % 90, static_cast<std::byte>(sent));
         std::memcpy(message.data(), &sent, sizeof sent);
-        feed_->send(message, now);
+        protocol_->send(message, now);
         ++sent;
     }
 
@@ -95,7 +95,7 @@ class Node final : public Feed::Host {
 
     const MemberId id_;
     Network& network_;
-    std::unique_ptr<Feed> feed_;
+    std::unique_ptr<Protocol> protocol_;
     std::map<MemberId, std::vector<std::byte>> partial_;
 };
 
@@ -132,15 +132,15 @@ class Network {
             packets_.erase(first);
             const auto header = decode(bytes);
             cr_assert(header.ok());
-            if (to->alive) to->hear(bytes, place(header.value().from), now());
+            if (to->alive) to->receive(bytes, place(header.value().from), now());
         }
         now_ = end;
         for (const auto& node : nodes_) {
             if (!node->alive || !node->reading) continue;
-            const bool awake = std::exchange(node->awake, false) || node->feed().next_deadline() <= now();
+            const bool awake = std::exchange(node->awake, false) || node->protocol().next_deadline() <= now();
             if (node->sleeps && !awake) continue;
-            node->feed().deliver();
-            node->feed().tick(now());
+            node->protocol().deliver();
+            node->protocol().tick(now());
         }
     }
     void run_ms(int ms) {
@@ -176,4 +176,4 @@ inline void Node::send(const Place& to, Bytes packet) {
     network_.put(this, MemberId{number}, packet);
 }
 
-}  // namespace mcastcoll::feed_test
+}  // namespace mcastcoll::reliable_test

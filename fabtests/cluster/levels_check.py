@@ -56,7 +56,7 @@ def main():
     args = parser.parse_args()
     short, long = Job(f"{args.folder}/short"), Job(f"{args.folder}/long")
     if len(long.fragment_bytes) != 1:
-        sys.exit(f"the log does not tell one length of fragments: {sorted(long.fragment_bytes)}")
+        sys.exit(f"the log does not state one length of fragments: {sorted(long.fragment_bytes)}")
     if not long.provider:
         sys.exit("no process left its counters")
     broadcasts = long.result["count"] - short.result["count"]

@@ -1,9 +1,9 @@
-#include "feed/window.h"
+#include "reliable/window.h"
 
 #include <cassert>
 #include <new>
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr std::size_t kMaxBytesInRow = 65000;
@@ -28,8 +28,8 @@ Outgoing::Outgoing(std::size_t window, std::size_t payload, const Header& data, 
 bool Outgoing::fits(std::size_t bytes) const {
     if (has_open() && open_ + kPieceHeader + bytes <= payload_) return true;
     const std::size_t used = next_ - oldest_ + (has_open() ? 1 : 0);
-    const std::size_t most_of_piece = payload_ - kPieceHeader;
-    const std::size_t packets = std::max<std::size_t>(1, (bytes + most_of_piece - 1) / most_of_piece);
+    const std::size_t max_of_piece = payload_ - kPieceHeader;
+    const std::size_t packets = std::max<std::size_t>(1, (bytes + max_of_piece - 1) / max_of_piece);
     return used + packets <= limit_;
 }
 
@@ -186,4 +186,4 @@ std::size_t Incoming::missing(MutableBytes bitmap) {
     return used;
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Evaluates mpi_all.sh's table against the goals: a line 'ok|FAIL|skip TEXT' for each.
 
-usage: all_verdict.py TABLE.json SLACK
+usage: all_check.py TABLE.json SLACK
 """
 import json
 import sys
 
 AHEAD = (("barrier", 0), ("allreduce", 8), ("allgather", 65536))
 # Blocks sent by a member in an allgather at most: its own, headers, repairs, and the barrier after it.
-MOST_BLOCKS = 2.0
+MAX_BLOCKS = 2.0
 
 
 def judge(table, slack):
@@ -29,7 +29,7 @@ def judge(table, slack):
             blocks = {row["stack"]: row["sent_most_bytes"] / 65536 for row in gathered}
             first = gathered[0]["stack"]
             said = ", ".join(f"{stack} {sent:.2f}" for stack, sent in blocks.items())
-            yield "ok" if blocks[first] <= MOST_BLOCKS else "FAIL", \
+            yield "ok" if blocks[first] <= MAX_BLOCKS else "FAIL", \
                 f"blocks sent by the busiest member of an allgather of 64 KiB on {hosts} hosts, a ring's being {hosts - 1}: {said}"
     slow, judged = [], 0
     for (hosts, operation, size), rows in cells.items():
@@ -54,8 +54,8 @@ def main():
         return 2
     with open(sys.argv[1]) as file:
         table = json.load(file)
-    for verdict, text in judge(table, float(sys.argv[2])):
-        print(verdict, text)
+    for outcome, text in judge(table, float(sys.argv[2])):
+        print(outcome, text)
     return 0
 
 

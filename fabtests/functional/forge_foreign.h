@@ -10,15 +10,15 @@
 
 namespace mcastcoll::fabtest {
 
-struct StrangerWords {
+struct ForeignWords {
     std::size_t ready, thrown, done;
 };
 
 // Sends hellos in place of each member but rank 0, and requests round-trip measurements and echoes: from a
 // port without a member, and from the rendezvous ports that a member could use. No member may answer.
-void send_hellos_as_members(Board& board, unsigned members, StrangerWords words);
+void send_hellos_as_members(Board& board, unsigned members, ForeignWords words);
 // Sends echoes, in the form of version 2 of the join's messages, to every address at which the members
 // listen. The echoes name addresses to which no member may connect.
-void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words);
+void send_echoes(Board& board, const Options& options, unsigned members, ForeignWords words);
 
 }  // namespace mcastcoll::fabtest

@@ -47,18 +47,18 @@ def main():
             number += count
     before, cutting, cut, mending, after, _ = periods
     repaired = sum(stats[host]["fragments_repaired"] for host in deaf)
-    heard = sum(stats[host]["fragments_by_multicast"] for host in deaf)
-    each = (repaired + heard) / sum(periods)
+    received = sum(stats[host]["fragments_by_multicast"] for host in deaf)
+    each = (repaired + received) / sum(periods)
     holds(each == round(each) and each >= 1, f"every receiver concerned got each fragment once: {each:g} a broadcast")
     each = round(each)
     print(f"     fragments to receivers concerned: {before * each} before, {cut * each} while it was cut, {after * each} after, "
-          f"{(cutting + mending) * each} on the borders; {repaired} were repaired, {heard} came by multicast")
+          f"{(cutting + mending) * each} on the borders; {repaired} were repaired, {received} came by multicast")
     holds(repaired >= cut * each, f"all {cut * each} that were cut came by repair")
     # If multicast had not recovered, all of the last phase would have been repaired.
     most = (cutting + cut + mending + after // 2) * each
     holds(repaired < most, f"repairs stopped when it was restored: {repaired} are fewer than {most}")
-    holds(heard > (before + cutting + mending) * each,
-                  f"multicast was heard again: {heard} are more than the {(before + cutting + mending) * each} before that")
+    holds(received > (before + cutting + mending) * each,
+                  f"multicast was received again: {received} are more than the {(before + cutting + mending) * each} before that")
     failed = sum(s["operations_failed"] for s in stats.values())
     holds(failed == 0, f"operations that failed: {failed}")
     changes = {name: sum(s[name] for s in stats.values()) for name in ("multicast_demotions", "multicast_promotions")

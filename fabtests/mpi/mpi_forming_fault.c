@@ -22,10 +22,10 @@ typedef struct {
     uint64_t suspend_ms;  // then all ranks are stopped for this time
     int size, processes[kMaxRanks];
     int read_end, real_stderr;
-} Plan;
+} Settings;
 
 static const char kHelp[] =
-    "usage: mpirun ... --mca coll_mcastcoll_form_after 0 --mca coll_mcastcoll_verbose 2 mpi_forming_trouble "
+    "usage: mpirun ... --mca coll_mcastcoll_form_after 0 --mca coll_mcastcoll_verbose 2 mpi_forming_fault "
     "[options]\n"
     "  --stop MS        the last rank stops for so long; else it dies\n"
     "  --suspend MS     and then all ranks, as a job that is suspended\n"
@@ -33,39 +33,39 @@ static const char kHelp[] =
     "  --help, --version\n";
 
 // Uses a separate process, since the caller stops as well.
-static void suspend_all(const Plan* plan) {
-    const struct timespec time = {.tv_sec = (time_t)(plan->suspend_ms / 1000)};
-    if (plan->suspend_ms == 0 || fork() != 0) return;
-    for (int i = 0; i < plan->size; ++i) (void)kill(plan->processes[i], SIGSTOP);
+static void suspend_all(const Settings* settings) {
+    const struct timespec time = {.tv_sec = (time_t)(settings->suspend_ms / 1000)};
+    if (settings->suspend_ms == 0 || fork() != 0) return;
+    for (int i = 0; i < settings->size; ++i) (void)kill(settings->processes[i], SIGSTOP);
     (void)nanosleep(&time, NULL);
-    for (int i = 0; i < plan->size; ++i) (void)kill(plan->processes[i], SIGCONT);
+    for (int i = 0; i < settings->size; ++i) (void)kill(settings->processes[i], SIGCONT);
     _exit(0);
 }
 
 static void* watch(void* data) {
-    const Plan* plan = data;
-    const uint64_t ms = plan->stop_ms > 0 ? plan->stop_ms : 300;
+    const Settings* settings = data;
+    const uint64_t ms = settings->stop_ms > 0 ? settings->stop_ms : 300;
     char text[kPipeBytes];
     const struct timespec time = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
     (void)nanosleep(&time, NULL);
-    if (plan->stop_ms == 0) (void)kill(getpid(), SIGKILL);
-    suspend_all(plan);
-    (void)read(plan->read_end, text, sizeof(text));  // the initial content of the pipe
-    for (ssize_t got; (got = read(plan->read_end, text, sizeof(text))) > 0;)
-        (void)write(plan->real_stderr, text, (size_t)got);
+    if (settings->stop_ms == 0) (void)kill(getpid(), SIGKILL);
+    suspend_all(settings);
+    (void)read(settings->read_end, text, sizeof(text));  // the initial content of the pipe
+    for (ssize_t got; (got = read(settings->read_end, text, sizeof(text))) > 0;)
+        (void)write(settings->real_stderr, text, (size_t)got);
     return NULL;
 }
 
-static bool lay_trap(Plan* plan) {
+static bool lay_trap(Settings* settings) {
     int ends[2];
     char filling[kPipeBytes] = {0};
     pthread_t thread;
     if (pipe(ends) != 0 || fcntl(ends[1], F_SETPIPE_SZ, kPipeBytes) < 0) return false;
     if (write(ends[1], filling, sizeof(filling)) != (ssize_t)sizeof(filling)) return false;
-    plan->read_end = ends[0];
-    plan->real_stderr = dup(STDERR_FILENO);
-    return plan->real_stderr >= 0 && dup2(ends[1], STDERR_FILENO) >= 0 &&
-           pthread_create(&thread, NULL, watch, plan) == 0;
+    settings->read_end = ends[0];
+    settings->real_stderr = dup(STDERR_FILENO);
+    return settings->real_stderr >= 0 && dup2(ends[1], STDERR_FILENO) >= 0 &&
+           pthread_create(&thread, NULL, watch, settings) == 0;
 }
 
 int main(int argc, char** argv) {
@@ -74,34 +74,34 @@ int main(int argc, char** argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    static Plan plan = {.barriers = 1100};
-    const Option options[] = {{"count", &plan.barriers, 0, 1000000, NULL, NULL},
-                              {"stop", &plan.stop_ms, 0, 100000, NULL, NULL},
-                              {"suspend", &plan.suspend_ms, 0, 100000, NULL, NULL},
+    static Settings settings = {.barriers = 1100};
+    const Option options[] = {{"count", &settings.barriers, 0, 1000000, NULL, NULL},
+                              {"stop", &settings.stop_ms, 0, 100000, NULL, NULL},
+                              {"suspend", &settings.suspend_ms, 0, 100000, NULL, NULL},
                               {0}};
-    parse_options(argc, argv, rank, "mpi_forming_trouble", kHelp, options);
-    if (size > kMaxRanks) leave(rank, 2, "mpi_forming_trouble: too many ranks\n");
-    plan.size = size;
+    parse_options(argc, argv, rank, "mpi_forming_fault", kHelp, options);
+    if (size > kMaxRanks) leave(rank, 2, "mpi_forming_fault: too many ranks\n");
+    settings.size = size;
     const int self = getpid();
-    MPI_Allgather(&self, 1, MPI_INT, plan.processes, 1, MPI_INT, MPI_COMM_WORLD);
-    MPI_Barrier(MPI_COMM_WORLD);  // forms a group without trouble, which opens the provider
+    MPI_Allgather(&self, 1, MPI_INT, settings.processes, 1, MPI_INT, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);  // forms a group without a fault, which opens the provider
     MPI_Comm_dup(MPI_COMM_WORLD, &late);
     MPI_Comm_set_name(late, "late");
     MPI_Comm_set_errhandler(late, MPI_ERRORS_RETURN);
-    if (rank == size - 1 && !lay_trap(&plan)) MPI_Abort(MPI_COMM_WORLD, 3);
+    if (rank == size - 1 && !lay_trap(&settings)) MPI_Abort(MPI_COMM_WORLD, 3);
     const double start = MPI_Wtime();
     const int code = MPI_Barrier(late);
-    if (plan.stop_ms == 0) {
-        printf("mpi_forming_trouble: rank %d of %d: code %d after %.1f s\n", rank, size, code,
+    if (settings.stop_ms == 0) {
+        printf("mpi_forming_fault: rank %d of %d: code %d after %.1f s\n", rank, size, code,
                MPI_Wtime() - start);
         fflush(stdout);
         _exit(code == MPI_SUCCESS);
     }
     bad += code != MPI_SUCCESS;
-    for (uint64_t i = 0; i < plan.barriers; ++i) bad += MPI_Barrier(late) != MPI_SUCCESS;
+    for (uint64_t i = 0; i < settings.barriers; ++i) bad += MPI_Barrier(late) != MPI_SUCCESS;
     if (rank == 0)
-        printf("mpi_forming_trouble: %d ranks: %llu checked, %d bad\n", size,
-               (unsigned long long)plan.barriers, bad);
+        printf("mpi_forming_fault: %d ranks: %llu checked, %d bad\n", size,
+               (unsigned long long)settings.barriers, bad);
     MPI_Finalize();
     return bad == 0 ? 0 : 1;
 }

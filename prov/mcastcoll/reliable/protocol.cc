@@ -1,9 +1,9 @@
-#include "feed/feed.h"
+#include "reliable/protocol.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
@@ -14,7 +14,7 @@ constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseco
 
 }  // namespace
 
-Feed::Feed(const Config& config, Host& host, Nanoseconds now)
+Protocol::Protocol(const Config& config, Host& host, Nanoseconds now)
     : config_(config),
       host_(host),
       proof_(config.key),
@@ -28,11 +28,11 @@ Feed::Feed(const Config& config, Host& host, Nanoseconds now)
       looked_at_(now),
       beat_after_(kBeatLongest) {}
 
-Header Feed::header(Kind kind, MemberId to) const {
+Header Protocol::header(Kind kind, MemberId to) const {
     return {.kind = kind, .group = config_.group, .from = config_.self, .to = to};
 }
 
-void Feed::send_packet(Header header, const Place& to, Bytes body) {
+void Protocol::send_packet(Header header, const Place& to, Bytes body) {
     std::array<std::byte, kHeaderBytes + kBitmapBytes> packet;
     header.serial = proof_.next_serial();
     const auto front = encode(header);
@@ -47,7 +47,7 @@ void Feed::send_packet(Header header, const Place& to, Bytes body) {
 }
 
 // The sender's data is still accepted, but a missing part can no longer be repaired.
-void Feed::on_leave(Member& member, const Header& header) {
+void Protocol::on_leave(Member& member, const Header& header) {
     member.receives = false;
     trim();
     limit_window();
@@ -63,7 +63,7 @@ void Feed::on_leave(Member& member, const Header& header) {
     member.leaving = true;
 }
 
-void Feed::bar(Member& member, Loss how) {
+void Protocol::bar(Member& member, Loss how) {
     member.incoming.reset();
     member.gap.stop();
     member.barred = true;
@@ -71,18 +71,18 @@ void Feed::bar(Member& member, Loss how) {
 }
 
 // Whether a packet with a valid tag comes from the member's own address and is no replay.
-bool Feed::is_from(Member& member, const Header& header, const Place& source) {
+bool Protocol::is_from(Member& member, const Header& header, const Place& source) {
     if (member.answered && member.place != source) {
         ++counters_.misplaced;
         return false;
     }
-    // Without a key serials are not checked: a stranger could use up the serials of a member.
+    // Without a key serials are not checked: a foreign host could use up the serials of a member.
     if (!proof_.on() || header.kind == Kind::data || member.serials.take(header.serial)) return true;
     ++counters_.replayed;
     return false;
 }
 
-void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Nanoseconds now) {
+void Protocol::on_packet(const Header& header, Bytes packet, const Place& source, Nanoseconds now) {
     if (header.group != config_.group || header.from == config_.self) return;
     if (header.to != kAllMembers && header.to != config_.self) return;
     if (!proof_.is_right(packet)) {
@@ -117,7 +117,7 @@ void Feed::on_packet(const Header& header, Bytes packet, const Place& source, Na
 
 // Whether this member can process data, or a beat about data. If the sender's first packet is not known, a
 // join requests it.
-bool Feed::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
+bool Protocol::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
         bar(*sender, Loss::gap);
@@ -130,7 +130,7 @@ bool Feed::takes_from(Member* sender, const Header& header, const Place& source,
     return false;
 }
 
-void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds now) {
+void Protocol::on_data(Member& member, const Header& header, Bytes body, Nanoseconds now) {
     Incoming& incoming = *member.incoming;
     // Late and repeated packets have an outdated window size.
     if (header.number >= incoming.taken())
@@ -154,7 +154,7 @@ void Feed::on_data(Member& member, const Header& header, Bytes body, Nanoseconds
 }
 
 // Delivers the pieces of the sender's next packet; true if none is left.
-bool Feed::hand_over(Member& member, Bytes body) {
+bool Protocol::hand_over(Member& member, Bytes body) {
     Piece piece;
     while (read_piece(body, member.incoming->offset(), piece)) {
         if (!host_.deliver(member, piece.flags, piece.bytes)) return false;
@@ -164,11 +164,11 @@ bool Feed::hand_over(Member& member, Bytes body) {
     return true;
 }
 
-void Feed::report_progress(Member& member) {
+void Protocol::report_progress(Member& member) {
     if (member.incoming->taken() - member.reported >= member.report_every) report(member, false);
 }
 
-void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
+void Protocol::on_beat(Member& member, const Header& header, Nanoseconds now) {
     member.last_received = now;
     member.incoming->note_end(header.number);
     // Reported in the next tick, because packets in the socket are not missing.
@@ -176,7 +176,7 @@ void Feed::on_beat(Member& member, const Header& header, Nanoseconds now) {
     member.gap.watch(member.incoming->has_gap(), now);
 }
 
-void Feed::report(Member& member, bool holes) {
+void Protocol::report(Member& member, bool holes) {
     std::array<std::byte, kBitmapBytes> bitmap;
     Header report = header(Kind::report, member.id);
     report.number = member.incoming->taken();
@@ -187,7 +187,7 @@ void Feed::report(Member& member, bool holes) {
     send_packet(report, member.place, Bytes(bitmap.data(), used));
 }
 
-void Feed::deliver() {
+void Protocol::deliver() {
     for (const auto& member : members_) {
         if (!member->incoming || member->gone) continue;
         Incoming& incoming = *member->incoming;
@@ -197,7 +197,7 @@ void Feed::deliver() {
 }
 
 // A silent sender may have no data, or be busy. But a sender must repair data that it owes.
-void Feed::bar_silent(Nanoseconds now) {
+void Protocol::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->incoming || member->leaving || now - member->last_received <= config_.peer_timeout)
             continue;
@@ -205,7 +205,7 @@ void Feed::bar_silent(Nanoseconds now) {
     }
 }
 
-void Feed::tick(Nanoseconds now) {
+void Protocol::tick(Nanoseconds now) {
     if (const Nanoseconds pause = now - std::exchange(looked_at_, now); pause > kPause)
         members_.forgive(pause, now);
     if (now >= probe_at_ && probes_left_ > 0) {
@@ -230,7 +230,7 @@ void Feed::tick(Nanoseconds now) {
     if (config_.sends && now >= beat_at_ && outgoing_.waiting() == 0) beat(!outgoing_.empty(), now);
 }
 
-Nanoseconds Feed::next_deadline() const {
+Nanoseconds Protocol::next_deadline() const {
     Nanoseconds soonest = flush_at_;
     if (config_.sends && outgoing_.waiting() == 0) soonest = std::min(soonest, beat_at_);
     if (probes_left_ > 0) soonest = std::min(soonest, probe_at_);
@@ -244,4 +244,4 @@ Nanoseconds Feed::next_deadline() const {
     return owed ? std::min(soonest, looked_at_ + kLongestRest) : soonest;
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

@@ -1,8 +1,8 @@
-#include "feed/proof.h"
+#include "reliable/proof.h"
 
 #include <algorithm>
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr std::size_t kFromOffset = 16, kSerialOffset = 48, kPart = 8;
@@ -30,4 +30,4 @@ bool Proof::is_right(Bytes packet) {
     return wire::are_equal(tag_of(packet), packet.subspan(kTagOffset, wire::Mac::kBytes));
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

@@ -14,20 +14,20 @@
 
 namespace mcastcoll::ofi {
 
-// Shuts down the process's TCP connections accepted at `own` whose peer `is_stranger` selects. Returns their
+// Shuts down the process's TCP connections accepted at `own` whose peer `is_foreign` selects. Returns their
 // number. Each socket is examined through a duplicate of its descriptor, so a descriptor closed and reused by
 // another thread in the meantime is never shut down.
-std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_stranger);
+std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_foreign);
 
 // Decides when to look for foreign connections: one second after the last message while the process waits for
 // members, then at growing intervals. For a minute after a find: every 10 ms.
-class StrangerPace {
+class ForeignConnectionPace {
   public:
     // Called when a message arrives or the process begins to wait.
     void received(Nanoseconds now) { received_at_ = now; }
     Nanoseconds next_look() const { return std::max(received_at_ + interval(), not_before_); }
-    void has_looked(bool found_strangers, Nanoseconds now) {
-        if (found_strangers) alert_until_ = now + kAlert;
+    void has_looked(bool found_foreign, Nanoseconds now) {
+        if (found_foreign) alert_until_ = now + kAlert;
         if (now >= alert_until_) alert_until_ = Nanoseconds{};
         const bool received = received_at_ > looked_at_;
         pause_ = is_alert() || received ? interval() : std::min(Nanoseconds{2 * pause_.value}, kLongest);

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "feed/window.h"
+#include "reliable/window.h"
 #include "wire/taken_numbers.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
 // Time of a report about a hole in a sender's packets: delayed, because reordering is no loss, then repeated
 // with growing pauses while nothing changes.
@@ -52,7 +52,7 @@ struct Member {
     Place place;  // fixed once the member has answered
     Nanoseconds last_received;
     // The member has answered a recent packet of this member. So the member exists now, and its packets are
-    // no replay by a stranger.
+    // no replay by a foreign host.
     bool answered = false;
     std::uint64_t answers_from = 0;  // lowest serial of this member's packets to which it can answer
     std::uint64_t introduced = 0;    // serial of the member's last join or welcome
@@ -96,7 +96,7 @@ class Members {
     // First packet that some receiver has not acknowledged; at most `next`.
     std::uint64_t acked_by_all(std::uint64_t next) const;
     // The smallest receive buffer of all receivers, at most `packets`.
-    std::size_t least_room(std::size_t packets) const;
+    std::size_t min_room(std::size_t packets) const;
 
     // Host functions called during iteration must not add members.
     auto begin() const { return all_.begin(); }
@@ -106,4 +106,4 @@ class Members {
     std::vector<std::unique_ptr<Member>> all_;
 };
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

@@ -1,4 +1,4 @@
-#include "ports/strangers.h"
+#include "ports/foreign_connections.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ bool is_stream(int descriptor) {
 
 }  // namespace
 
-std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_stranger) {
+std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_foreign) {
     const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/fd"), &::closedir);
     if (!all) return 0;
     std::size_t ended = 0;
@@ -45,7 +45,7 @@ std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const Soc
         // Another thread may meanwhile close the descriptor and open another file with the same number.
         const FileDescriptor ours(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
         const auto peer = ours.valid() ? peer_of(ours.get(), own) : std::nullopt;
-        if (!peer || !is_stream(ours.get()) || !is_stranger(*peer)) continue;
+        if (!peer || !is_stream(ours.get()) || !is_foreign(*peer)) continue;
         ended += ::shutdown(ours.get(), SHUT_RDWR) == 0;
     }
     return ended;

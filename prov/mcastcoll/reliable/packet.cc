@@ -1,10 +1,10 @@
-#include "feed/packet.h"
+#include "reliable/packet.h"
 
 #include <cerrno>
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr unsigned kLengthBits = 14;
@@ -61,4 +61,4 @@ bool read_piece(Bytes body, std::size_t offset, Piece& piece) {
     return true;
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

@@ -26,7 +26,7 @@
 #include "base/result.h"
 #include "base/types.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
 enum class MemberId : std::uint64_t {};
 inline constexpr MemberId kAllMembers{0};
@@ -79,4 +79,4 @@ void put_piece(std::byte* at, std::uint8_t flags, std::size_t bytes);
 // Reads the piece at `offset` of a packet's body; false after the last one.
 bool read_piece(Bytes body, std::size_t offset, Piece& piece);
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

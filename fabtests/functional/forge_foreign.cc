@@ -1,4 +1,4 @@
-#include "functional/forge_strangers.h"
+#include "functional/forge_foreign.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -66,7 +66,7 @@ ByteString bytes_of(const sockaddr_in& address) {
 }
 
 // Messages of a member in the join of the first group, in which every member takes part.
-std::vector<ByteString> words_of(const Board& board, unsigned members, unsigned rank) {
+std::vector<ByteString> messages_of(const Board& board, unsigned members, unsigned rank) {
     std::vector<ByteString> list;
     for (unsigned i = 0; i < members; ++i) list.push_back(bytes_of(address_of(board, i)));
     const wire::JoinId id{wire::hash_addresses(list), 0};
@@ -119,7 +119,7 @@ ByteString old_echo(const sockaddr_in& answer_to) {
 
 }  // namespace
 
-void send_hellos_as_members(Board& board, unsigned members, StrangerWords words) {
+void send_hellos_as_members(Board& board, unsigned members, ForeignWords words) {
     if (!await(board, words.ready)) return;
     std::uint64_t answers = 0;
     std::vector<std::vector<Descriptor>> places;
@@ -127,10 +127,10 @@ void send_hellos_as_members(Board& board, unsigned members, StrangerWords words)
     while (board.words[words.thrown].load() < kHellos && !board.abandoned) {
         for (unsigned rank = 1; rank < members; ++rank)
             for (const Descriptor& place : places[rank - 1]) {
-                for (const ByteString& word : words_of(board, members, rank))
+                for (const ByteString& message : messages_of(board, members, rank))
                     for (unsigned to = 0; to < members; ++to) {
                         const sockaddr_in address = address_of(board, to);
-                        sendto(place.get(), word.data(), word.size(), 0,
+                        sendto(place.get(), message.data(), message.size(), 0,
                                reinterpret_cast<const sockaddr*>(&address), sizeof address);
                     }
                 board.words[words.thrown].fetch_add(1);
@@ -141,10 +141,10 @@ void send_hellos_as_members(Board& board, unsigned members, StrangerWords words)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     board.words[words.done] = 1;
-    if (answers > 0) fail("{} of a stranger's datagrams were answered", answers);
+    if (answers > 0) fail("{} foreign datagrams were answered", answers);
 }
 
-void send_echoes(Board& board, const Options& options, unsigned members, StrangerWords words) {
+void send_echoes(Board& board, const Options& options, unsigned members, ForeignWords words) {
     if (!await(board, words.ready)) return;
     std::vector<pid_t> processes;
     for (unsigned rank = 0; rank < members; ++rank) processes.push_back(board.places[rank].pid);
@@ -174,7 +174,7 @@ void send_echoes(Board& board, const Options& options, unsigned members, Strange
         pollfd entry{lure.get(), POLLIN, 0};
         caught += poll(&entry, 1, 0) > 0;
     }
-    if (caught > 0) fail("members connected to {} addresses that a stranger named", caught);
+    if (caught > 0) fail("members connected to {} addresses that a foreign host named", caught);
 }
 
 }  // namespace mcastcoll::fabtest

@@ -1,13 +1,13 @@
-// How the members of a Feed meet. Strangers can forge an id or replay packets, so each member has to answer a
-// fresh packet before it counts as present.
+// How the members of a Protocol meet. Foreign hosts can forge an id or replay packets, so each member has to
+// answer a fresh packet before it counts as present.
 #include <algorithm>
 
-#include "feed/feed.h"
+#include "reliable/protocol.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
-Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
+Member* Protocol::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     if (Member* known = members_.find(id); known != nullptr) return known;
     if (members_.full()) {
         const auto evicted = members_.evict(now, config_.peer_timeout);
@@ -24,7 +24,7 @@ Member* Feed::find_or_add(MemberId id, const Place& place, Nanoseconds now) {
     return &added;
 }
 
-Header Feed::introduction(Kind kind, MemberId to) const {
+Header Protocol::introduction(Kind kind, MemberId to) const {
     Header one = header(kind, to);
     one.flags = static_cast<std::uint8_t>((config_.sends ? kSends : 0) | (config_.receives ? kReceives : 0));
     one.size = static_cast<std::uint16_t>(config_.payload);
@@ -33,12 +33,12 @@ Header Feed::introduction(Kind kind, MemberId to) const {
     return one;
 }
 
-void Feed::send_join(MemberId to, const Place& place, Nanoseconds now) {
+void Protocol::send_join(MemberId to, const Place& place, Nanoseconds now) {
     flush(now);
     send_packet(introduction(Kind::join, to), place);
 }
 
-void Feed::welcome(Member& member) {
+void Protocol::welcome(Member& member) {
     Header one = introduction(Kind::welcome, member.id);
     if (!member.answered) one.flags |= kAnswer;
     if (member.receives) one.number = member.start;
@@ -47,15 +47,15 @@ void Feed::welcome(Member& member) {
     send_packet(one, member.place, echo);
 }
 
-bool Feed::is_answer(const Member& member, const Header& header, Bytes body) const {
+bool Protocol::is_answer(const Member& member, const Header& header, Bytes body) const {
     if (header.kind != Kind::welcome || body.size() < kEchoBytes) return false;
     const auto echo = wire::get<std::uint64_t>(body.data());
     return echo >= member.answers_from && echo <= proof_.last_serial();
 }
 
 // A join or a welcome: roles of the other member, and the number of its first packet for this member.
-void Feed::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
-                           Nanoseconds now) {
+void Protocol::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
+                               Nanoseconds now) {
     if (member.leaving) return;
     member.last_received = now;
     member.introduced = header.serial;
@@ -69,7 +69,7 @@ void Feed::on_introduction(Member& member, const Header& header, Bytes body, con
     if (header.kind == Kind::join || (header.flags & kAnswer) != 0) welcome(member);
 }
 
-void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
+void Protocol::add_receiver(Member& member, const Header& header, Nanoseconds now) {
     const bool joins = header.kind == Kind::join;
     // The member would continue at its old position, but packets from there are gone.
     if (member.expelled && !joins) return send_packet(this->header(Kind::expelled, member.id), member.place);
@@ -87,13 +87,13 @@ void Feed::add_receiver(Member& member, const Header& header, Nanoseconds now) {
     limit_window();
 }
 
-void Feed::add_sender(Member& member, const Header& header) {
+void Protocol::add_sender(Member& member, const Header& header) {
     if (member.incoming || member.barred || header.size <= kPieceHeader || header.size > kMaxPayload) return;
     member.incoming = std::make_unique<Incoming>(config_.window, header.size, header.number, store_);
     member.reported = header.number;
 }
 
-void Feed::repeat_requests(Nanoseconds now) {
+void Protocol::repeat_requests(Nanoseconds now) {
     for (const auto& member : members_) {
         if (member->gone || now < member->request_timer.deadline()) continue;
         welcome(*member);
@@ -101,4 +101,4 @@ void Feed::repeat_requests(Nanoseconds now) {
     }
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

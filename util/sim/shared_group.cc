@@ -1,4 +1,4 @@
-#include "shared_plan.h"
+#include "shared_group.h"
 
 #include <algorithm>
 
@@ -32,33 +32,33 @@ void combine_by_xor(void* out, const void* one, const void* other, std::size_t b
     for (std::size_t i = 0; i < bytes; ++i) static_cast<std::byte*>(out)[i] = first[i] ^ second[i];
 }
 
-SharedPlan::SharedPlan(std::uint64_t number, const GroupPlan& plan)
-    : number_(number), plan_(plan), expected_(plan.script.size()) {
+SharedGroup::SharedGroup(std::uint64_t number, const GroupSetup& setup)
+    : number_(number), setup_(setup), expected_(setup.script.size()) {
     std::vector<wire::ByteString> addresses;
-    rank_of_.resize(plan.members.empty() ? 0 : std::ranges::max(plan.members) + 1);
+    rank_of_.resize(setup.members.empty() ? 0 : std::ranges::max(setup.members) + 1);
     for (std::uint32_t rank = 0; rank < members(); ++rank) {
-        addresses.push_back(bytes_of(plan.members[rank]));
-        rank_of_[plan.members[rank]] = rank;
+        addresses.push_back(bytes_of(setup.members[rank]));
+        rank_of_[setup.members[rank]] = rank;
     }
     addresses_ = std::make_shared<const std::vector<wire::ByteString>>(std::move(addresses));
 }
 
-std::uint32_t SharedPlan::rank_of(std::uint32_t process) const {
+std::uint32_t SharedGroup::rank_of(std::uint32_t process) const {
     return rank_of_[process];
 }
 
-std::vector<std::byte> SharedPlan::given(std::size_t operation, std::uint32_t rank) const {
-    const Collective& what = plan_.script[operation];
+std::vector<std::byte> SharedGroup::given(std::size_t operation, std::uint32_t rank) const {
+    const Collective& what = setup_.script[operation];
     return part_given(operation, rank, 0, takes_blocks(what.kind) ? what.bytes * members() : what.bytes);
 }
 
-std::vector<std::byte> SharedPlan::part_given(std::size_t operation, std::uint32_t rank, std::size_t offset,
-                                              std::size_t bytes) const {
+std::vector<std::byte> SharedGroup::part_given(std::size_t operation, std::uint32_t rank, std::size_t offset,
+                                               std::size_t bytes) const {
     return content_of(content_seed(number_, rank), operation, bytes, offset);
 }
 
-SharedPlan::Content SharedPlan::expected(std::size_t operation, std::uint32_t rank) {
-    const Collective& what = plan_.script[operation];
+SharedGroup::Content SharedGroup::expected(std::size_t operation, std::uint32_t rank) {
+    const Collective& what = setup_.script[operation];
     if (!same_for_all(what.kind) || (only_for_root(what.kind) && rank != index_of(what.root)))
         return computed(operation, rank);
     Content content = expected_[operation].lock();
@@ -66,8 +66,8 @@ SharedPlan::Content SharedPlan::expected(std::size_t operation, std::uint32_t ra
     return content;
 }
 
-SharedPlan::Content SharedPlan::computed(std::size_t operation, std::uint32_t rank) const {
-    Collective what = plan_.script[operation];
+SharedGroup::Content SharedGroup::computed(std::size_t operation, std::uint32_t rank) const {
+    Collective what = setup_.script[operation];
     what.combiner = {combine_by_xor, 1};
     return std::make_shared<const std::vector<std::byte>>(
         outcome(what, rank, members(), [&](std::uint32_t other, std::size_t offset, std::size_t bytes) {

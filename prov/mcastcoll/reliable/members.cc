@@ -1,10 +1,10 @@
-#include "feed/members.h"
+#include "reliable/members.h"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 constexpr Nanoseconds kReportFirst = Nanoseconds::from_us(500);
@@ -65,11 +65,11 @@ std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout
     const auto stays = [&](const auto& one) {
         return one->answered && (one->receives || now - one->last_received <= peer_timeout);
     };
-    const auto least = std::ranges::min_element(
+    const auto min = std::ranges::min_element(
         all_, {}, [&](const auto& one) { return std::tuple(stays(one), one->answered, one->last_received); });
-    if (least == all_.end() || stays(*least)) return nullptr;
-    auto evicted = std::move(*least);
-    all_.erase(least);
+    if (min == all_.end() || stays(*min)) return nullptr;
+    auto evicted = std::move(*min);
+    all_.erase(min);
     return evicted;
 }
 
@@ -98,10 +98,10 @@ std::uint64_t Members::acked_by_all(std::uint64_t next) const {
     return next;
 }
 
-std::size_t Members::least_room(std::size_t packets) const {
+std::size_t Members::min_room(std::size_t packets) const {
     for (const auto& member : all_)
         if (is_receiver(member) && member->answered) packets = std::min(packets, member->room);
     return packets;
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

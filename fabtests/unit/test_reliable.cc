@@ -1,14 +1,14 @@
 // Reliable multicast messages: groups of members on a simulated network, and the parts of a member by
 // themselves.
-#include "feed_fixture.h"
+#include "reliable_fixture.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::feed;
-using namespace mcastcoll::feed_test;
+using namespace mcastcoll::reliable;
+using namespace mcastcoll::reliable_test;
 
-TestSuite(feed, .timeout = 120);
+TestSuite(reliable, .timeout = 120);
 
-Test(feed, everybody_gets_everything_from_everybody) {
+Test(reliable, every_member_receives_all_from_every_member) {
     for (const double loss : {0.0, 5.0, 20.0, 40.0}) {
         Network network(3, loss);
         std::vector<Node*> nodes;
@@ -25,7 +25,7 @@ Test(feed, everybody_gets_everything_from_everybody) {
         };
         for (int turn = 0; turn < 400'000 && !done(); ++turn) {
             for (Node* node : nodes)
-                if (node->sent < kCount && node->feed().can_send(100)) node->publish(network.now());
+                if (node->sent < kCount && node->protocol().can_send(100)) node->publish(network.now());
             network.step();
         }
         cr_assert(done(), "with %.0f %% lost", loss);
@@ -34,13 +34,13 @@ Test(feed, everybody_gets_everything_from_everybody) {
             for (const auto& [from, first] : node->first) cr_assert_eq(first, 0);
         }
         network.run_ms(1000);
-        for (Node* node : nodes) cr_assert(node->feed().settled());
+        for (Node* node : nodes) cr_assert(node->protocol().settled());
     }
 }
 
 // A late member starts at its join; a member that dies or stalls delays the sender for the peer timeout and
 // no longer, and is informed if possible.
-Test(feed, late_stalled_and_killed_members) {
+Test(reliable, late_stalled_and_killed_members) {
     for (const std::uint64_t seed : {1U, 2U, 3U}) {
         Network network(seed, 5);
         Node& publisher = network.add(true, false);
@@ -49,11 +49,11 @@ Test(feed, late_stalled_and_killed_members) {
         Node& stalls = network.add(false, true);
         Node& dies = network.add(false, true);
         network.run_ms(200);
-        cr_assert_eq(publisher.feed().receivers(), 6);
+        cr_assert_eq(publisher.protocol().receivers(), 6);
         constexpr std::uint64_t kCount = 6000;
         std::uint64_t late_from = 0;
         for (int turn = 0; turn < 400'000 && publisher.sent < kCount; ++turn) {
-            if (publisher.feed().can_send(100)) publisher.publish(network.now());
+            if (publisher.protocol().can_send(100)) publisher.publish(network.now());
             if (publisher.sent == 1000) stalls.reading = false;
             if (publisher.sent == 2000) dies.alive = false;
             if (publisher.sent == 3000 && late_from == 0) {
@@ -65,8 +65,8 @@ Test(feed, late_stalled_and_killed_members) {
         }
         cr_assert_eq(publisher.sent, kCount, "the sender is stuck");
         network.run_ms(200);
-        cr_assert(publisher.feed().settled());
-        cr_assert_eq(publisher.feed().counters().expelled, 2);
+        cr_assert(publisher.protocol().settled());
+        cr_assert_eq(publisher.protocol().counters().expelled, 2);
         stalls.reading = true;
         network.run_ms(200);
         for (const Node* node : living) {
@@ -81,7 +81,7 @@ Test(feed, late_stalled_and_killed_members) {
     }
 }
 
-Test(feed, senders_that_go_after_they_have_settled_are_no_loss) {
+Test(reliable, senders_that_go_after_they_have_settled_are_no_loss) {
     Network network(5, 5);
     Node& dies = network.add(true, false);
     Node& leaves = network.add(true, false);
@@ -89,8 +89,8 @@ Test(feed, senders_that_go_after_they_have_settled_are_no_loss) {
     network.run_ms(200);
     for (int i = 0; i < 20; ++i) dies.publish(network.now()), leaves.publish(network.now());
     network.run_ms(500);
-    cr_assert(leaves.feed().settled() && dies.feed().settled());
-    leaves.feed().leave(network.now());
+    cr_assert(leaves.protocol().settled() && dies.protocol().settled());
+    leaves.protocol().leave(network.now());
     leaves.alive = dies.alive = false;
     network.run_ms(3000);
     cr_assert_eq(receiver.next.at(leaves.id()), 20);
@@ -98,7 +98,7 @@ Test(feed, senders_that_go_after_they_have_settled_are_no_loss) {
     cr_assert(receiver.losses.empty());
 }
 
-Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
+Test(reliable, a_sender_that_dies_with_a_debt_is_reported) {
     for (const bool sleeps : {false, true}) {
         Network network(8, 50);
         Node& dies = network.add(true, false);
@@ -110,14 +110,14 @@ Test(feed, a_sender_that_dies_with_a_debt_is_reported) {
         network.run_ms(3000);
         cr_assert(receiver.next.count(dies.id()) == 0 || receiver.next.at(dies.id()) < 100);
         cr_assert_eq(receiver.losses.size(), 1, "%zu losses, %lu received, %lu strays",
-                     receiver.losses.size(), receiver.feed().counters().received,
-                     receiver.feed().counters().strays);
+                     receiver.losses.size(), receiver.protocol().counters().received,
+                     receiver.protocol().counters().strays);
         cr_assert_eq(receiver.losses[0], Loss::silent);
     }
 }
 
 // The beginning of a message of many packets has arrived, and no packet is known to be missing.
-Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
+Test(reliable, a_sleeping_receiver_detects_a_sender_that_dies_in_a_message) {
     Network network(9, 0);
     Node& dies = network.add(true, false);
     Node& receiver = network.add(false, true);
@@ -126,7 +126,7 @@ Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
     dies.sent = 89;  // the longest message, of two packets
     network.lets_through = 1;
     dies.publish(network.now());
-    dies.feed().flush(network.now());
+    dies.protocol().flush(network.now());
     network.run_ms(1);
     dies.alive = false;
     network.run_ms(3000);
@@ -134,7 +134,7 @@ Test(feed, who_sleeps_learns_of_a_sender_that_dies_in_a_message) {
     cr_assert_eq(receiver.losses[0], Loss::silent);
 }
 
-Test(feed, who_sleeps_expels_a_receiver_that_died) {
+Test(reliable, a_sleeping_sender_expels_a_receiver_that_died) {
     Network network(10, 0);
     Node& publisher = network.add(true, false);
     Node& receiver = network.add(false, true);
@@ -145,12 +145,12 @@ Test(feed, who_sleeps_expels_a_receiver_that_died) {
     publisher.publish(network.now());
     publisher.awake = true;
     network.run_ms(3000);
-    cr_assert_eq(publisher.feed().counters().expelled, 1);
-    cr_assert(publisher.feed().settled());
+    cr_assert_eq(publisher.protocol().counters().expelled, 1);
+    cr_assert(publisher.protocol().settled());
     cr_assert_eq(receiver.next.at(publisher.id()), 1);
 }
 
-Test(feed, a_sender_that_pauses_expels_nobody_and_goes_on) {
+Test(reliable, a_sender_that_pauses_expels_no_member_and_goes_on) {
     Network network(6, 0);
     Node& publisher = network.add(true, false);
     Node& receiver = network.add(false, true);
@@ -161,14 +161,14 @@ Test(feed, a_sender_that_pauses_expels_nobody_and_goes_on) {
         network.run_ms(5000);
         publisher.reading = true;
         network.run_ms(200);
-        cr_assert_eq(publisher.feed().counters().expelled, 0);
-        cr_assert(publisher.feed().settled());
+        cr_assert_eq(publisher.protocol().counters().expelled, 0);
+        cr_assert(publisher.protocol().settled());
         cr_assert_eq(receiver.next.at(publisher.id()), round);
     }
     cr_assert(receiver.losses.empty());
 }
 
-Test(feed, a_packet_has_these_bytes) {
+Test(reliable, a_packet_has_these_bytes) {
     const std::optional<wire::Key> key(wire::Key{std::byte{1}, std::byte{2}});
     Proof proof(key);
     auto packet = encode({.kind = Kind::report,
@@ -199,7 +199,7 @@ Test(feed, a_packet_has_these_bytes) {
     cr_assert_eq(std::to_integer<unsigned>(piece[1]), 0x23U);
 }
 
-Test(feed, garbage_is_refused) {
+Test(reliable, garbage_is_refused) {
     std::mt19937_64 random(9);
     Network network(7, 0);
     Node& node = network.add(true, true);
@@ -222,17 +222,17 @@ Test(feed, garbage_is_refused) {
             bytes[at] = static_cast<std::byte>(random());
         const std::size_t body = random() % (bytes.size() - kHeaderBytes);
         if (header.kind == Kind::data) continue;  // without a key, forged data cannot be detected
-        node.feed().on_packet(header, Bytes(bytes).first(kHeaderBytes + body), place(header.from),
-                              network.now());
-        if (i % 100 == 0) node.feed().tick(network.now());
+        node.protocol().on_packet(header, Bytes(bytes).first(kHeaderBytes + body), place(header.from),
+                                  network.now());
+        if (i % 100 == 0) node.protocol().tick(network.now());
         bytes[random() % 8] ^= std::byte{0x5a};
         (void)decode(Bytes(bytes).first(random() % bytes.size()));
     }
     cr_assert(!decode({}).ok());
 }
 
-// The parts of a Feed by themselves: when a hole is reported, and which members are known.
-Test(feed_gap_timer, a_hole_is_reported_again_less_and_less_often) {
+// The parts of a Protocol by themselves: when a hole is reported, and which members are known.
+Test(reliable_gap_timer, a_hole_is_reported_again_less_and_less_often) {
     GapTimer gap;
     cr_assert(gap.deadline() == kNever);
     gap.watch(true, ms(10));
@@ -252,7 +252,7 @@ Test(feed_gap_timer, a_hole_is_reported_again_less_and_less_often) {
     cr_assert(gap.deadline() == kNever);
 }
 
-Test(feed_members, who_has_gone_is_not_found) {
+Test(reliable_members, a_member_that_left_is_not_found) {
     Members members;
     members.add(id(1), {}, ms(0));
     Member& second = members.add(id(2), {}, ms(0));
@@ -265,7 +265,7 @@ Test(feed_members, who_has_gone_is_not_found) {
     cr_assert_eq(std::distance(members.begin(), members.end()), 1);
 }
 
-Test(feed_members, the_slowest_receiver_is_waited_for) {
+Test(reliable_members, the_slowest_receiver_is_waited_for) {
     Members members;
     cr_assert_eq(members.acked_by_all(9), 9);
     for (std::uint64_t i = 1; i <= 3; ++i) {
@@ -277,18 +277,18 @@ Test(feed_members, the_slowest_receiver_is_waited_for) {
     }
     cr_assert_eq(members.receivers(), 2);
     cr_assert_eq(members.acked_by_all(9), 4, "the first receives nothing");
-    cr_assert_eq(members.least_room(512), 200);
-    cr_assert_eq(members.least_room(50), 50);
+    cr_assert_eq(members.min_room(512), 200);
+    cr_assert_eq(members.min_room(50), 50);
 }
 
-Test(feed_members, the_longest_silent_makes_room_if_nobody_waits_for_it) {
+Test(reliable_members, the_longest_silent_makes_room_unless_awaited) {
     Members members;
     for (std::uint64_t i = 1; i <= Members::kMaxMembers; ++i) {
         cr_assert(!members.full());
         members.add(id(i), {}, ms(static_cast<std::int64_t>(i))).answered = true;
     }
     cr_assert(members.full());
-    cr_assert_null(members.evict(ms(1) + kPeerTimeout, kPeerTimeout), "nobody was silent for long enough");
+    cr_assert_null(members.evict(ms(1) + kPeerTimeout, kPeerTimeout), "no member was silent for long enough");
     const auto evicted = members.evict(ms(2) + kPeerTimeout, kPeerTimeout);
     cr_assert(evicted != nullptr && evicted->id == id(1));
     cr_assert(!members.full() && members.find(id(1)) == nullptr);
@@ -299,7 +299,7 @@ Test(feed_members, the_longest_silent_makes_room_if_nobody_waits_for_it) {
     cr_assert_null(members.evict(ms(5000), kPeerTimeout));
 }
 
-Test(feed_members, a_pause_counts_against_nobody) {
+Test(reliable_members, a_pause_counts_against_no_member) {
     Members members;
     Member& member = members.add(id(1), {}, ms(10));
     member.moved = ms(95);

@@ -1,9 +1,9 @@
-// The sending half of a Feed: packets and repairs, their timing, and the distance to the receivers.
+// The sending half of a Protocol: packets and repairs, their timing, and the distance to the receivers.
 #include <algorithm>
 
-#include "feed/feed.h"
+#include "reliable/protocol.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 namespace {
 
 // A retransmission answers NAKs of several receivers; receivers wait for reordering before their first NAK.
@@ -15,13 +15,13 @@ constexpr std::size_t kFullRow = 16;
 // Pause when the system has no room for a packet.
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
 // Lower limit of the window, even below the reported buffers of receivers: the largest message fits.
-constexpr std::size_t kLeastWindow = 64;
+constexpr std::size_t kMinWindow = 64;
 // A sender waits for a member without an answer for the peer timeout divided by this number.
 constexpr std::int64_t kLateShare = 20;
 
 }  // namespace
 
-void Feed::leave(Nanoseconds now) {
+void Protocol::leave(Nanoseconds now) {
     flush(now);
     Header farewell = header(Kind::leave, kAllMembers);
     farewell.number = outgoing_.next();
@@ -30,7 +30,7 @@ void Feed::leave(Nanoseconds now) {
     for (unsigned i = 0; i < kFarewells; ++i) send_packet(farewell);
 }
 
-void Feed::send(Bytes message, Nanoseconds now) {
+void Protocol::send(Bytes message, Nanoseconds now) {
     for (const auto& member : members_)
         if (member->acked == outgoing_.next()) member->moved = now;
     outgoing_.append(message);
@@ -44,14 +44,14 @@ void Feed::send(Bytes message, Nanoseconds now) {
         flush_at_ = std::min(flush_at_, std::max(pacer_.next(), now));
 }
 
-void Feed::flush(Nanoseconds now) {
+void Protocol::flush(Nanoseconds now) {
     flush_at_ = kNever;
     if (outgoing_.has_open()) pacer_.force(now);
     outgoing_.close();
     emit(now);
 }
 
-void Feed::emit(Nanoseconds now) {
+void Protocol::emit(Nanoseconds now) {
     flush_at_ = kNever;
     bool any = false;
     for (auto row = outgoing_.unsent(); row.packets > 0; row = outgoing_.unsent()) {
@@ -69,7 +69,8 @@ void Feed::emit(Nanoseconds now) {
     if (receivers() == 0) trim();
 }
 
-void Feed::on_report(Member* member, const Header& header, Bytes body, const Place& source, Nanoseconds now) {
+void Protocol::on_report(Member* member, const Header& header, Bytes body, const Place& source,
+                         Nanoseconds now) {
     if (member == nullptr || !member->receives)
         return send_packet(this->header(Kind::expelled, header.from), source);
     if (!member->answered) {
@@ -85,7 +86,7 @@ void Feed::on_report(Member* member, const Header& header, Bytes body, const Pla
     repair(header, body, now);
 }
 
-void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
+void Protocol::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
     const std::size_t bits = 8 * std::min(bitmap.size(), kBitmapBytes);
     for (std::size_t bit = 0; bit < bits; ++bit) {
         if ((bitmap[bit / 8] & std::byte{1} << (bit % 8)) == std::byte{0}) continue;
@@ -99,7 +100,7 @@ void Feed::repair(const Header& report, Bytes bitmap, Nanoseconds now) {
     }
 }
 
-bool Feed::RepairBudget::any(Nanoseconds now) {
+bool Protocol::RepairBudget::any(Nanoseconds now) {
     const auto more = static_cast<std::uint64_t>((now - filled_at_).value / kRepairEvery.value);
     if (more > 0) {
         left_ = std::min(left_ + more, kMaxRepairs);
@@ -110,17 +111,17 @@ bool Feed::RepairBudget::any(Nanoseconds now) {
     return left_ > 0;
 }
 
-void Feed::trim() {
+void Protocol::trim() {
     const std::uint64_t oldest = members_.acked_by_all(outgoing_.next());
     if (oldest > outgoing_.oldest()) beat_after_ = kBeatFirst;
     outgoing_.trim(oldest);
 }
 
-void Feed::limit_window() {
-    outgoing_.limit(std::max(members_.least_room(config_.window), kLeastWindow));
+void Protocol::limit_window() {
+    outgoing_.limit(std::max(members_.min_room(config_.window), kMinWindow));
 }
 
-void Feed::beat(bool wanted, Nanoseconds now) {
+void Protocol::beat(bool wanted, Nanoseconds now) {
     Header one = header(Kind::beat, kAllMembers);
     one.number = outgoing_.next();
     one.oldest = outgoing_.oldest();
@@ -132,7 +133,7 @@ void Feed::beat(bool wanted, Nanoseconds now) {
     beat_after_ = std::min(beat_after_ + beat_after_, kBeatLongest);
 }
 
-void Feed::expel_late(Nanoseconds now) {
+void Protocol::expel_late(Nanoseconds now) {
     bool expelled = false;
     for (const auto& member : members_) {
         if (!member->receives || member->gone || member->acked == outgoing_.next()) continue;
@@ -150,7 +151,7 @@ void Feed::expel_late(Nanoseconds now) {
 
 // A member without an answer may be forged: such a member holds the window for a short time, and all of them
 // together for a quarter of the time.
-void Feed::drop_unanswered(Nanoseconds now) {
+void Protocol::drop_unanswered(Nanoseconds now) {
     if (!outgoing_.is_crowded()) return;
     const Nanoseconds late_after{config_.peer_timeout.value / kLateShare};
     bool dropped = false;
@@ -167,4 +168,4 @@ void Feed::drop_unanswered(Nanoseconds now) {
     trim();
 }
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable

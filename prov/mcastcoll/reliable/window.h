@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "feed/proof.h"
+#include "reliable/proof.h"
 
-namespace mcastcoll::feed {
+namespace mcastcoll::reliable {
 
 // Packets of a sender, by number. Messages are packed into packets; the last packet is open until it is full
 // or closed. Packets are contiguous, so a row of full packets goes to the kernel as one buffer.
@@ -176,4 +176,4 @@ class Pacer {
     Nanoseconds full_at_;  // when the whole burst is available again
 };
 
-}  // namespace mcastcoll::feed
+}  // namespace mcastcoll::reliable
