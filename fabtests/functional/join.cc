@@ -313,7 +313,8 @@ void members_with_different_secrets(Member& me) {
 
 // Members choose the authentication method accepted by all, and log the choice.
 void members_that_prove_by(Member& me, const char* last_rank_would, const std::string& expected) {
-    if (me.rank() + 1 == me.size()) setenv("FI_MCASTCOLL_MAC", last_rank_would, 1);
+    if (me.rank() + 1 == me.size())
+        setenv("FI_MCASTCOLL_EXPERIMENT", fmt::format("mac={}", last_rank_would).c_str(), 1);
     const auto set = everybody_with(me, {7});
     const StandardError log;
     const auto group = me.join(set.get());
@@ -453,13 +454,13 @@ int main(int argc, char** argv) {
     for (const auto& [would, expected] : {std::pair{"gmac", "AES-128-GMAC"}, std::pair{"umac64", "UMAC-64"}})
         program.add({.name = fmt::format("all would prove by GMAC, and one by {}", would),
                      .body = [=](Member& me) { members_that_prove_by(me, would, expected); },
-                     .environment = {{"FI_MCASTCOLL_MAC", "gmac"},
+                     .environment = {{"FI_MCASTCOLL_EXPERIMENT", "mac=gmac"},
                                      {"FI_LOG_LEVEL", "info"},
                                      {"FI_LOG_PROV", "mcastcoll"}},
                      .only_mcastcoll = true});
     program.add({.name = "policies by set",
                  .body = policies_by_set,
-                 .environment = {{"FI_MCASTCOLL_REPAIR", "push"}, {"FI_MCASTCOLL_ROOT_SYNC", "delay:7"}},
+                 .environment = {{"FI_MCASTCOLL_EXPERIMENT", "repair=push,root_sync=delay:7"}},
                  .only_mcastcoll = true});
     program.add({.name = "close and rejoin", .body = close_and_rejoin, .timeout_s = 600});
     program.add({.name = "close while others work", .body = close_while_others_work});

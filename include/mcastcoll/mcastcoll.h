@@ -24,7 +24,7 @@ extern "C" {
 /* Name for fi_open_ops() on an address vector set. */
 #define FI_MCASTCOLL_SET_OPS "mcastcoll_set_ops_v1"
 
-/* Values of FI_MCASTCOLL_REPAIR. */
+/* Values of FI_MCASTCOLL_EXPERIMENT=repair=... */
 enum fi_mcastcoll_repair {
     FI_MCASTCOLL_REPAIR_PULL = 0,
     FI_MCASTCOLL_REPAIR_PUSH = 1,
@@ -32,7 +32,7 @@ enum fi_mcastcoll_repair {
     FI_MCASTCOLL_REPAIR_AUTO = 3,
 };
 
-/* Values of FI_MCASTCOLL_ROOT_SYNC. */
+/* Values of FI_MCASTCOLL_EXPERIMENT=root_sync=... */
 enum fi_mcastcoll_root_sync {
     FI_MCASTCOLL_ROOT_SYNC_NONE = 0,
     FI_MCASTCOLL_ROOT_SYNC_DELAY = 1,

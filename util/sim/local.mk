@@ -87,7 +87,7 @@ dist_man_MANS += man/mcastcoll-sim.1
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 
-EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md docs/REDUNDANCY.md \
+EXTRA_DIST += docs/EXPERIMENTS.md docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md docs/REDUNDANCY.md \
 	docs/figures/policies.csv docs/figures/policies.svg \
 	docs/figures/size.csv docs/figures/size.svg \
 	docs/figures/ranks.csv docs/figures/ranks.svg \

@@ -85,7 +85,8 @@ void Membership::report_lost(const SocketAddress& member, feed::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
     log_line(Level::info, "{}: {} {}", joined_.group, member,
-             how == feed::Loss::silent     ? "has sent nothing for FI_MCASTCOLL_PEER_TIMEOUT"
+             how == feed::Loss::silent
+                 ? "has sent nothing for the time of FI_MCASTCOLL_EXPERIMENT=peer_timeout"
              : how == feed::Loss::expelled ? "has expelled this member, because it was too slow"
                                            : "no longer stores the messages that are missing here");
     report_error(FI_NOTIFY, how == feed::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
@@ -122,7 +123,7 @@ Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t
     return {};
 }
 
-// Serves repairs of messages sent so far, for at most the time of FI_MCASTCOLL_LINGER.
+// Serves repairs of messages sent so far, for at most the time of the setting "linger".
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
     while (!joined_.feed->is_settled() && !deadline.over()) {

@@ -18,6 +18,6 @@ mcc_parts += \
 	%reldir%/wait_object.h
 nodist_%canon_reldir%_libmccprovider_la_SOURCES = %reldir%/all.cc
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+%canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS) $(MCC_FAULTS)
 %canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/sites/libmccsites.la
 EXTRA_DIST += %reldir%/README.md
