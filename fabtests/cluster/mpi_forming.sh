@@ -66,12 +66,12 @@ else
 fi
 
 # Open MPI's messages carry the group's secret, which rank 0 draws, to the other ranks.
-on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
+on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_experiment single_host=1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 judge "4 ranks, listened to" secret
 judge_listener "4 ranks" "$work/secret"
 # If the secret is changed on its way, the group does not form, and the job continues.
-on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
+on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_experiment single_host=1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" -x LISTENER_CHANGES=1 "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/changed" && grep -q 'leaves communicator MPI_COMM_WORLD.*Key was rejected' "$work/changed" &&
     ! grep -q 'coll/mcastcoll serves MPI' "$work/changed"; then

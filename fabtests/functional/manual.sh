@@ -55,6 +55,6 @@ diff <(echo "$section") <(echo "$described") || { echo "manual: < is what the pr
 keys=$(grep -a -A1 '^# FI_MCASTCOLL_EXPERIMENT:' <<<"$registered" | sed -n 's/ (default: [^()]*)$//; s/^# .* explains the keys: //p' |
     sed 's/), /)\n/g' | sed 's/^\([a-z_]*\)=\([^ ]*\) (\(.*\))$/\1 | \2 | \3/')
 [ "$(wc -l <<<"$keys")" -ge 10 ] || { echo "manual: fi_info shows hardly any experiment"; exit 1; }
-diff <(echo "$keys") <(sed -n 's/^| `\([a-z_]*\)` | \([^|]*\) | \([^|]*\) |.*/\1 | \2 | \3/p' "$experiments") ||
+diff <(echo "$keys") <(sed -n '/^## /q; s/^| `\([a-z_]*\)` | \([^|]*\) | \([^|]*\) |.*/\1 | \2 | \3/p' "$experiments") ||
     { echo "manual: < is what the provider has, > what $experiments says"; bad=1; }
 exit $bad
