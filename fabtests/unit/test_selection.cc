@@ -21,7 +21,8 @@ constexpr const char* kTable =
     "allgather   2-8   *   *      chains:7\n"
     "allgather   9-    2   1M-2M  messages\n"
     "\tallreduce 4\t3-4 64K- split\r\n"
-    "gather      *     *   100    none";
+    "gather      *     *   100    none\n"
+    "bcast 3 * 7 levels";
 
 }  // namespace
 
@@ -68,7 +69,7 @@ Test(selection, errors_name_the_line_and_what_may_stand_there) {
         const char *text, *complaint;
     } cases[] = {
         {"allgather * * *", "line 1: a row must have five columns"},
-        {"\n#\nbcast * * * levels", "line 3: operation 'bcast' may be broadcast, barrier,"},
+        {"\n#\nbroad * * * levels", "line 3: operation 'broad' may be broadcast, barrier,"},
         {"allgather 3-2 * * chains", "line 1: members '3-2' may be *, N, N-M, N- or -M"},
         {"allgather * 2K * chains", "line 1: hosts '2K' may be"},
         {"allgather * * 2X chains", "line 1: bytes '2X' may be"},

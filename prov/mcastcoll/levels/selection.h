@@ -2,7 +2,7 @@
 //
 // A row consists of an operation, ranges of members, hosts and bytes, and an algorithm. The first matching
 // row decides. User rows precede the built-in rows, so a file contains differences only. A row is one line of
-// text:
+// text (grammar: base/rule_line.h):
 //
 //     # operation  members  hosts  bytes   algorithm
 //     allgather    *        2-     -8K     reduction
