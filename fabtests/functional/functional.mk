@@ -171,6 +171,6 @@ check_PROGRAMS += %reldir%/load_test
 %canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_load_test_LDADD = $(LIBFABRIC_LIBS) -ldl
 
-functional_scripts = %reldir%/variants.sh %reldir%/levels.sh %reldir%/faults.sh %reldir%/manual.sh %reldir%/full_shm.sh %reldir%/load.sh
+functional_scripts = %reldir%/variants.sh %reldir%/levels.sh %reldir%/faults.sh %reldir%/manual.sh %reldir%/settings.sh %reldir%/full_shm.sh %reldir%/load.sh
 TESTS += $(functional_scripts) $(functional_programs)
 EXTRA_DIST += $(functional_scripts) %reldir%/valgrind.sh %reldir%/valgrind.supp
