@@ -32,16 +32,16 @@ static_assert(kBuiltIn.size() <= kBuiltInMost);
 
 // The algorithms allowed for each operation. The first one is the fallback.
 constexpr bool kAllowed[kKinds][kAlgorithms] = {
-    // levels, messages, reduction, chains, split, none
-    {true, false, false, false, false, true},  // broadcast
-    {true, false, false, false, false, true},  // barrier
-    {true, false, false, false, false, true},  // reduce
-    {true, false, false, false, true, true},   // allreduce
-    {false, true, true, true, false, true},    // allgather
-    {false, true, false, false, false, true},  // gather
-    {false, true, false, false, false, true},  // scatter
-    {false, true, false, false, false, true},  // alltoall
-    {false, true, false, false, false, true},  // reduce_scatter
+    // levels, messages, reduction, chains, split
+    {true, false, false, false, false},  // broadcast
+    {true, false, false, false, false},  // barrier
+    {true, false, false, false, false},  // reduce
+    {true, false, false, false, true},   // allreduce
+    {false, true, true, true, false},    // allgather
+    {false, true, false, false, false},  // gather
+    {false, true, false, false, false},  // scatter
+    {false, true, false, false, false},  // alltoall
+    {false, true, false, false, false},  // reduce_scatter
 };
 
 constexpr bool is_chained(Algorithm algorithm) {
@@ -60,8 +60,7 @@ constexpr Algorithm fallback(Kind kind) {
 }  // namespace
 
 std::string_view name_of(Algorithm algorithm) {
-    constexpr std::string_view kNames[kAlgorithms] = {"levels", "messages", "reduction",
-                                                      "chains", "split",    "none"};
+    constexpr std::string_view kNames[kAlgorithms] = {"levels", "messages", "reduction", "chains", "split"};
     return kNames[static_cast<std::size_t>(algorithm) % kAlgorithms];
 }
 
@@ -84,18 +83,10 @@ Selection::Selection(std::span<const Row> user, std::uint32_t members, std::size
                 rules_.push_back({row.kind, row.choice, row.bytes});
 }
 
-Selection::Decision Selection::decide(Kind kind, std::uint64_t bytes) const {
-    Decision decision{{fallback(kind), 0}, false};
-    for (const Rule& rule : rules_) {
-        if (rule.kind != kind || !rule.bytes.has(bytes)) continue;
-        if (rule.choice.algorithm == Algorithm::none) {
-            decision.aside = true;
-            continue;
-        }
-        decision.choice = rule.choice;
-        break;
-    }
-    return decision;
+Choice Selection::decide(Kind kind, std::uint64_t bytes) const {
+    for (const Rule& rule : rules_)
+        if (rule.kind == kind && rule.bytes.has(bytes)) return rule.choice;
+    return {fallback(kind), 0};
 }
 
 std::vector<std::byte> Selection::encode() const {

@@ -88,9 +88,8 @@ constexpr Param kParams[] = {
     {"selection", FI_PARAM_STRING, "auto",
      "auto, or the path of a file with rows of operation, members, hosts, bytes, algorithm",
      "Algorithm of each operation: a file of rules that are applied before the built-in ones, in rows of "
-     "operation, members, hosts, bytes, algorithm. The file of rank 0 applies to the whole group. The "
-     "algorithm none is for programs that call advice() and have an alternative; for other programs the rows "
-     "below apply. mcastcoll-topo --selection prints the table"},
+     "operation, members, hosts, bytes, algorithm. The file of rank 0 applies to the whole group. "
+     "mcastcoll-topo --selection prints the table"},
     {"security", FI_PARAM_STRING, "auto", "auto, off, authenticate or encrypt",
      "off: a checksum, which does not authenticate. authenticate: members accept only packets from members. "
      "encrypt: packets are encrypted, too. auto: authenticate if a group has a secret, else off. The secret "
