@@ -3,7 +3,8 @@
 #
 # Runs in the top folder of a build. The reference is the table that the provider registers with libfabric, as
 # `fi_info -e` prints it: names, defaults and texts of the manual page's section ENVIRONMENT, and keys, defaults and
-# values in docs/EXPERIMENTS.md. --write replaces the manual page's texts by those of the table.
+# values in docs/EXPERIMENTS.md. --write replaces the manual page's texts by those of the table. The keys of the MPI front
+# ends are compared with their sources.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 provider=prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so
@@ -57,4 +58,11 @@ keys=$(grep -a -A1 '^# FI_MCASTCOLL_EXPERIMENT:' <<<"$registered" | sed -n 's/ (
 [ "$(wc -l <<<"$keys")" -ge 10 ] || { echo "manual: fi_info shows hardly any experiment"; exit 1; }
 diff <(echo "$keys") <(sed -n '/^## /q; s/^| `\([a-z_]*\)` | \([^|]*\) | \([^|]*\) |.*/\1 | \2 | \3/p' "$experiments") ||
     { echo "manual: < is what the provider has, > what $experiments says"; bad=1; }
+# keys_in SECTION and keys_of FILE: the keys in the document's section, and in the table of a front end's source.
+keys_in() { awk -v section="## $1" '/^## / { inside = $0 == section } inside && /^\| `/ { print $2 }' "$experiments" | tr -d '`' | sort; }
+keys_of() { sed -n 's/^ *\[k[A-Za-z]*\] = {"\([a-z_]*\)".*/\1/p' "$top/$1" | sort; }
+while read -r source section; do
+    diff <(keys_of "$source") <(keys_in "$section") || { echo "manual: < is what $source has, > what $experiments says"; bad=1; }
+done <<<'mpi/openmpi/coll_mcastcoll_settings.c Open MPI
+mpi/pmpi/settings.c MPICH'
 exit $bad

@@ -33,7 +33,7 @@ enum {
 #define YES_OR_NO \
     { "0", "1" }
 static const MccSetting kDefaults[kExperiments] = {
-    [kProvider] = {"provider"},
+    [kProvider] = {"provider", .text = NULL},
     [kSingleHost] = {"single_host", .value = 1, .words = {"0", "1", "-1"}},
     [kBcastMinMessage] = {"bcast_min_message", .high = INT64_MAX},
     [kMaxMessage] = {"max_message", .value = INT64_MAX, .low = 1, .high = INT64_MAX},
