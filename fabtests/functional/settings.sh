@@ -3,7 +3,7 @@
 # that names what is allowed.
 #
 # Runs in the top folder of a build. Variables, keys, defaults and values are those that `fi_info -e` prints; each key's
-# former variable, such as FI_MCASTCOLL_REPAIR, must be refused with the new form.
+# former variable must be refused with the new form.
 set -u
 case ${1:-} in --help | -h) awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$0"; exit 0 ;; esac
 if nm -D prov/mcastcoll/ofi/.libs/libmcastcoll-fi.so | grep -q __asan; then
