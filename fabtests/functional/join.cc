@@ -408,12 +408,12 @@ void policies_by_set(Member& me) {
             CHECK_RETURNS(-FI_EINVAL, group_ops->get_counter(group->mc.get(), "probes_sent", nullptr));
             CHECK(shape.members == all_ranks(me).size() && shape.hosts >= 1 && shape.hosts <= shape.members &&
                   shape.sites >= 1 && shape.sites <= shape.hosts);
+            for (int i = 0; i < 5; ++i) prove_all(me, *group, all_ranks(me));
             const std::string text = log.text();
             for (const std::string& agreed : {fmt::format("repair {}, ", kRepairs[repair]),
                                               fmt::format("root synchronisation {}, ", kRootSyncs[sync])})
                 if (text.find(", window ") != std::string::npos && text.find(agreed) == std::string::npos)
                     fail("no '{}' in {}", agreed, text);
-            for (int i = 0; i < 5; ++i) prove_all(me, *group, all_ranks(me));
             me.finish(me.barrier(*group));
             me.meet();
         }
