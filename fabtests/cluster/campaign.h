@@ -37,7 +37,7 @@ struct Round {
     unsigned group = 0, done = 0, after_us = 0;
     unsigned hold_ms = 0;   // duration of the fault
     unsigned amount = 0;    // percent, bytes or descriptors
-    std::string repair;     // FI_MCASTCOLL_REPAIR
+    std::string repair;     // FI_MCASTCOLL_EXPERIMENT=repair=
     std::string datagrams;  // FI_MCASTCOLL_FAULT
 
     unsigned host_of(unsigned rank) const { return rank * hosts / members; }

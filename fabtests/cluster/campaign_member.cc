@@ -45,8 +45,7 @@ void set_environment(const Round& round, const Options& options) {
     set("FI_MCASTCOLL_IFACE", "eth0");
     set("FI_MCASTCOLL_HOST_TIMEOUT", std::to_string(kHostTimeoutMs));
     set("FI_MCASTCOLL_JOIN_TIMEOUT", std::to_string(kJoinTimeoutMs));
-    set("FI_MCASTCOLL_LINGER", "500");
-    set("FI_MCASTCOLL_REPAIR", round.repair);
+    set("FI_MCASTCOLL_EXPERIMENT", "linger=500,repair=" + round.repair);
     if (!options.inner.empty()) set("FI_MCASTCOLL_INNER", options.inner);
     if (!round.datagrams.empty()) set("FI_MCASTCOLL_FAULT", round.datagrams);
 }

@@ -100,7 +100,7 @@ else
     skip "started by mpirun: needs Open MPI and PMIx"
 fi
 
-if look "over IPv6" FI_MCASTCOLL_IP=6 --hosts h0,h1 --listen 0; then
+if look "over IPv6" FI_MCASTCOLL_EXPERIMENT=ip=6 --hosts h0,h1 --listen 0; then
     usual
     expect "over IPv6" "$wanted"
     grep -q '"family": 6' "$work/report" || fail "over IPv6: it was IPv4"
@@ -324,7 +324,8 @@ here() { # here WHAT CODE FINDING... [-- NAME=VALUE... [ARGUMENT...]]
 here "a bad setting" 2 settings-wrong:broken -- FI_MCASTCOLL_TTL=1000
 here "no provider" 2 provider-missing:broken -- FI_PROVIDER_PATH=/nonexistent
 here "a provider kept out" 2 provider-missing:broken -- FI_PROVIDER=tcp
-here "multicast off, RDMA requested" 1 multicast-off:limits rdma-missing:limits -- FI_MCASTCOLL_MULTICAST=off FI_MCASTCOLL_TRANSPORT=verbs
+here "multicast off" 1 multicast-off:limits -- FI_MCASTCOLL_MULTICAST=off
+here "RDMA requested" 1 rdma-missing:limits -- FI_MCASTCOLL_MULTICAST=verbs
 here "no such interface" 2 no-interface:broken -- FI_MCASTCOLL_IFACE=nope
 here "loopback" 1 loopback:limits -- FI_MCASTCOLL_IFACE=lo
 here "no component, no interposer" any component-missing:limits interposer-missing:note -- OMPI_MCA_opal_mca_base_component_path=SYSTEM_DEFAULT \

@@ -36,7 +36,7 @@ use_build
 program=$BUILD/fabtests/cluster/mpi_phases
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$n"
-[ -z "$policy" ] || export FI_MCASTCOLL_REPAIR=$policy
+[ -z "$policy" ] || export FI_MCASTCOLL_EXPERIMENT=repair=$policy
 
 reached() { # reached FILE JOB: waits for FILE as long as the job runs
     until [ -e "$1" ]; do

@@ -46,7 +46,7 @@ start_cluster "$hosts"
 # Open MPI's own reductions would read such buffers, so all operations are served here.
 echo 'all * * * here' >"$work/selection"
 export OMPI_MCA_opal_mca_base_component_path=$fake:$OMPI_MCA_opal_mca_base_component_path
-export OMPI_MCA_coll_mcastcoll_selection=$work/selection OMPI_MCA_coll_mcastcoll_reduce_scatter_small=1073741824 \
+export OMPI_MCA_coll_mcastcoll_selection=$work/selection OMPI_MCA_coll_mcastcoll_experiment=reduce_scatter_small=1G \
     OMPI_MCA_coll_mcastcoll_min_comm_size=2 OMPI_MCA_coll_mcastcoll_verbose=1
 
 judge() { # judge WHAT LOG CODE OPERATIONS: OPERATIONS had such buffers, blocking and nonblocking
@@ -71,7 +71,7 @@ alone all
 judge "$((2 * ranks)) ranks of this host, odd ones with buffers on a device" "$work/all" $code 10
 # Split into many operations, one after the other or at once.
 for operation in bcast allreduce; do
-    OMPI_MCA_coll_mcastcoll_segment=4096 alone $operation --only $operation
+    OMPI_MCA_coll_mcastcoll_experiment=reduce_scatter_small=1G,segment=4096 alone $operation --only $operation
     judge "the same, $operation in segments of 4 KiB" "$work/$operation" $code 1
 done
 "$LAB/loss" "$loss" >/dev/null

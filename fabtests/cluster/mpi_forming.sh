@@ -66,12 +66,12 @@ else
 fi
 
 # Open MPI's messages carry the group's secret, which rank 0 draws, to the other ranks.
-on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
+on_host 4 120 secret --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_experiment single_host=1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 judge "4 ranks, listened to" secret
 judge_listener "4 ranks" "$work/secret"
 # If the secret is changed on its way, the group does not form, and the job continues.
-on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_single_host 1 \
+on_host 4 120 changed --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include lo --mca coll_mcastcoll_experiment single_host=1 \
     --mca coll_mcastcoll_verbose 1 -x "LD_PRELOAD=$LISTENER" -x LISTENER_CHANGES=1 "$programs/mpi_coll_check" --count 10 --max 4K --seed 1
 if [ "$code" = 0 ] && grep -q ' 0 bad$' "$work/changed" && grep -q 'leaves communicator MPI_COMM_WORLD.*Key was rejected' "$work/changed" &&
     ! grep -q 'coll/mcastcoll serves MPI' "$work/changed"; then
@@ -100,6 +100,26 @@ else
 fi
 on_host 3 120 without --mca coll_mcastcoll_enable ^bcast --mca coll_mcastcoll_verbose 1 "$programs/mpi_coll_check" --count 2 --max 1K --seed 1
 judge "all operations but one" without
+
+# A job with a value of each parameter and of each key, and jobs with wrong values and former names.
+on_host 3 120 every --mca coll_mcastcoll_priority 91 --mca coll_mcastcoll_form_after 1 --mca coll_mcastcoll_min_comm_size 2 --mca coll_mcastcoll_enable all \
+    --mca coll_mcastcoll_join_timeout 60000 --mca coll_mcastcoll_progress_thread 0 --mca coll_mcastcoll_verbose 1 --mca coll_mcastcoll_experiment \
+    provider=mcastcoll,single_host=1,bcast_min_message=16,max_message=1M,segment=4K,nonblocking=0,reduce_scatter_small=8K,disable_on_error=1,linger=100,eager_progress=1 \
+    "$programs/mpi_coll_check" --count 5 --max 16K --seed 1
+judge "a value of each parameter and of each key" every
+wrong() { # wrong TEXT PARAMETER VALUE: Open MPI serves the job, and the reason has TEXT
+    on_host 2 60 wrong --mca "coll_mcastcoll_$2" "$3" "$programs/mpi_coll_check" --count 1 --max 1K --seed 1
+    if [ "$code" = 0 ] && grep -q "is off, .*$1" "$work/wrong" && grep -q ' 0 bad$' "$work/wrong"; then
+        pass "$2 $3 is refused"
+    else
+        tail -n 3 "$work/wrong" | sed 's/^/     /'
+        fail "$2 $3: code $code"
+    fi
+}
+wrong 'coll_mcastcoll_experiment: segment=63: give a number from 64' experiment segment=63
+wrong "'segments=64' is not KEY=VALUE with a key of provider, single_host" experiment linger=0,segments=64
+wrong 'set coll_mcastcoll_experiment to linger=100' linger 100
+wrong 'coll_mcastcoll_form_after is -1, but must not be negative' form_after -1
 
 # If few descriptors are left, Open MPI gets all of them, and a line reports this.
 for few in 34 42 60; do

@@ -51,7 +51,7 @@ job() { # job LOG RANKS PML PROGRAM LAUNCHER...: PROGRAM is the name of one of t
     shift 4
     [ "$pml" = ob1 ] || options=(--mca mtl ofi)
     ! spares "$ranks" "$pml" || options+=(-x FI_OFI_RXM_MSG_RX_SIZE=8 -x FI_OFI_RXM_BUFFER_SIZE=4096)
-    STACK=mcastcoll bounded "$seconds" "$@" -n "$ranks" --mca pml "$pml" ${options[@]+"${options[@]}"} --mca coll_mcastcoll_single_host 1 \
+    STACK=mcastcoll bounded "$seconds" "$@" -n "$ranks" --mca pml "$pml" ${options[@]+"${options[@]}"} --mca coll_mcastcoll_experiment single_host=1 \
         --mca coll_mcastcoll_verbose 1 "${program_of[@]}" --seed "$ranks" >"$log" 2>&1
 }
 right() { # right LOG: all results checked are correct

@@ -50,7 +50,7 @@ program=$BUILD/fabtests/mpi/mpi_bcast_ranks
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$hosts"
 # The counters are those of IPv4.  Between the broadcasts Open MPI's barrier is used, because ours would be counted.
-export FI_MCASTCOLL_IP=4 FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll
+export FI_MCASTCOLL_EXPERIMENT=${FI_MCASTCOLL_EXPERIMENT:+$FI_MCASTCOLL_EXPERIMENT,}ip=4 FI_LOG_LEVEL=info FI_LOG_PROV=mcastcoll
 
 kernels() { # kernels FOLDER: stores the counters of all hosts
     local h

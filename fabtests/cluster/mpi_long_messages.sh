@@ -52,7 +52,7 @@ over_cluster() { # over_cluster SECONDS WHAT DATAGRAMS OPTIONS AND PROGRAM...: a
 bytes=$(numfmt --from=iec "$bound")
 # Broadcasts of the limit from two roots, contiguous, with holes and nonblocking, each in three sizes; a datagram has at
 # most 64 KiB.
-over_cluster 240 "around $bound in segments of 64 KiB" $((18 * bytes / 65536)) --mca coll_mcastcoll_segment 65536 "$program" --bound "$bound"
+over_cluster 240 "around $bound in segments of 64 KiB" $((18 * bytes / 65536)) --mca coll_mcastcoll_experiment segment=64K "$program" --bound "$bound"
 [ "$large" = 1 ] || finish
 over_cluster 1200 "around 1 GiB" $((6 * 16384)) "$program" --bound 1G --operations b
 code=0

@@ -28,7 +28,7 @@ use_build
 check=$BUILD/fabtests/mpi/mpi_bcast_check
 [ -x "$check" ] || { echo "$ME: no $check: run util/build" >&2; exit 2; }
 start_cluster "$n"
-export FI_MCASTCOLL_IP=$ip
+export FI_MCASTCOLL_EXPERIMENT=ip=$ip
 
 for p in ${losses//,/ }; do
     what="$count broadcasts at $p % loss, $n hosts, pml $pml, IPv$ip"

@@ -78,7 +78,7 @@ judge "$ranks ranks of this host" "$work/alone" $code bcast barrier reduce allre
 if [ -z "$sanitizer" ]; then
     for many in 3 ${large:+34}; do
         code=0
-        MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self MCASTCOLL_PMPI_WAIT=nap bounded 600 mpiexec.mpich -n $many env "LD_PRELOAD=$LISTENER $interposer" \
+        MPIR_CVAR_NOLOCAL=1 UCX_TLS=tcp,self MCASTCOLL_PMPI_EXPERIMENT=wait=nap bounded 600 mpiexec.mpich -n $many env "LD_PRELOAD=$LISTENER $interposer" \
             "$program" 2 4K 1 >"$work/secret" 2>&1 || code=$?
         judge "$many ranks, listened to" "$work/secret" $code
         judge_listener "$many ranks" "$work/secret"
@@ -100,7 +100,7 @@ bounds() { # bounds RANKS [NAME=VALUE..] -- PART..
         fail "bounds, $ranks ranks, $*: code $code$([ "$code" != 124 ] || echo ' (hung)'); served: $have"
     fi
 }
-bounds 2 MCASTCOLL_PMPI_MIN_BYTES=960 MCASTCOLL_PMPI_MAX_BYTES=5M -- bounce uneven bytes depth orphans
+bounds 2 MCASTCOLL_PMPI_BYTES=960-5M -- bounce uneven bytes depth orphans
 bounds 4 MCASTCOLL_PMPI_MIN_MEMBERS=3 -- shapes members
 bounds 4 -- uneven
 
@@ -112,21 +112,21 @@ setting() { # setting NAME good|bad VALUE..
     for value in "$@"; do
         bounded 60 mpiexec.mpich -n 1 env "$preload" "$name=$value" "$program" 1 >/dev/null 2>"$work/setting" || { fail "$name=$value: it ends with an error"; return; }
         said=good
-        ! grep -q "$name=.*; MPI's own collectives serve this job" "$work/setting" || said=bad
+        ! grep -q "$name.*; MPI's own collectives serve this job" "$work/setting" || said=bad
         [ $said = "$kind" ] || { fail "$name=$value is taken for $said"; return; }
     done
     pass "$name: $kind are $*"
 }
 setting VERBOSE good 0 2 && setting VERBOSE bad 3 -1
 setting MIN_MEMBERS good 2 1M && setting MIN_MEMBERS bad 1 1048577
-setting MIN_BYTES good 0 1G && setting MIN_BYTES bad 1073741825
-setting MAX_BYTES good 0 1G && setting MAX_BYTES bad 1073741825 2G
-setting JOIN_TIMEOUT good 1 3600000 && setting JOIN_TIMEOUT bad 0 3600001
-setting LINGER good 0 3600000 && setting LINGER bad 3600001
+setting BYTES good 0- 0 1G 0-1G -0 5-5 && setting BYTES bad 1073741825 -2G 0-1073741825 6-5 - 1-2-3 x
+setting EXPERIMENT good join_timeout=1 join_timeout=3600000,linger=0 linger=3600000,progress=none,provider=mcastcoll &&
+    setting EXPERIMENT bad join_timeout=0 join_timeout=3600001 linger=3600001 linger= linger lingers=1 progress=2 provider= 1
+setting LINGER bad 2000 # a former name
 
 # Errors: no rank waits for a failed operation, and an error handler may free the communicator.
 code=0
-MCASTCOLL_PMPI_LINGER=0 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_errors" >"$work/errors" 2>&1 || code=$?
+MCASTCOLL_PMPI_EXPERIMENT=linger=0 bounded 120 mpiexec.mpich -n 3 env "$preload" "${program%_check}_errors" >"$work/errors" 2>&1 || code=$?
 if [ $code = 0 ] && grep -q '3 ranks: ok' "$work/errors"; then
     pass "what fails, and what comes back to the library"
 else
@@ -173,7 +173,7 @@ if [ $alone = 0 ] && can_cluster; then
     start_cluster "$hosts"
     "$LAB/loss" "$loss" >/dev/null
     # The hosts share this machine's cores, so waiting ranks sleep. UCX would treat the hosts as one machine.
-    export MCASTCOLL_PMPI_WAIT=nap UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 FI_TCP_IFACE=eth0
+    export MCASTCOLL_PMPI_EXPERIMENT=wait=nap UCX_TLS=tcp,self UCX_NET_DEVICES=eth0 FI_TCP_IFACE=eth0
     names=$(seq -f 'h%.0f' 0 $((hosts - 1)) | paste -sd,)
     code=0
     bounded 240 "$LAB/on" h0 mpiexec.mpich -launcher rsh -launcher-exec "$LAB/rsh" -hosts "$names" -iface eth0 -n "$hosts" env "$preload" \

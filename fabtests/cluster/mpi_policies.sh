@@ -65,7 +65,7 @@ mkdir -p "$out/jobs"
 out=$(realpath "$out")
 
 # A provider that does not have a policy refuses to start.
-knows() { FI_PROVIDER=mcastcoll FI_MCASTCOLL_REPAIR=$1 fi_info -p mcastcoll >/dev/null 2>&1; }
+knows() { FI_PROVIDER=mcastcoll FI_MCASTCOLL_EXPERIMENT=repair=$1 fi_info -p mcastcoll >/dev/null 2>&1; }
 if [ -z "$policies" ]; then
     for p in push pull sync auto; do if knows $p; then policies+=,$p; else skip "this build knows no $p"; fi; done
     policies=${policies#,}
@@ -89,7 +89,7 @@ job() { # job PREFIX POLICY SIZE COUNT WARMUP
     rm -f "$1".*
     # Between the broadcasts Open MPI's barrier is used: ours would be counted, and a lost datagram of it charged to the
     # next broadcast.
-    STACK=mcastcoll FI_MCASTCOLL_REPAIR=$2 FI_MCASTCOLL_STATS=$1.stats bounded 120 "$LAB/run" --mca coll_mcastcoll_enable bcast \
+    STACK=mcastcoll FI_MCASTCOLL_EXPERIMENT=${FI_MCASTCOLL_EXPERIMENT:+$FI_MCASTCOLL_EXPERIMENT,}repair=$2 FI_MCASTCOLL_STATS=$1.stats bounded 120 "$LAB/run" --mca coll_mcastcoll_enable bcast \
         "$ranks" --size "$3" --count "$4" --warmup "$5" --root "$root" --json "$1.json" >"$1.log" 2>&1 || code=$?
     [ $code = 0 ] && return
     tail -n 20 "$1.log" | sed 's/^/     /'

@@ -41,7 +41,7 @@ program=$BUILD/fabtests/cluster/mpi_slow
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 # Datagrams are lost only if a receiver has no room, and then in runs, as on a real network card.
 GSO=on start_cluster "$n"
-[ -z "$policy" ] || export FI_MCASTCOLL_REPAIR=$policy
+[ -z "$policy" ] || export FI_MCASTCOLL_EXPERIMENT=repair=$policy
 
 one() { # one NAME [OPTION...]
     local name=$1 code=0

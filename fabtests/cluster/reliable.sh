@@ -62,7 +62,7 @@ if [ -n "$faults" ]; then
     "$LAB/loss" "$percent"
     # The stalled and the killed subscriber are waited for as long as this, and no other may be so late on a busy
     # machine.
-    FI_MCASTCOLL_PEER_TIMEOUT=8000 one "faulty subscribers" --faults --count "$faults" --size 0
+    FI_MCASTCOLL_EXPERIMENT=peer_timeout=8000 one "faulty subscribers" --faults --count "$faults" --size 0
     [ "$failed" = 0 ] || finish
     say "dropped $(counted dropped) of $(counted matched) datagrams"
     code=0

@@ -366,7 +366,8 @@ int main(int argc, char** argv) {
         program.add({.name = kind.name,
                      .body = [&kind](Member& me) { every_call(me, kind); },
                      .members = 2,
-                     .environment = {{"FI_MCASTCOLL_LINGER", "200"}, {"FI_MCASTCOLL_HOST_TIMEOUT", "2000"}},
+                     .environment = {{"FI_MCASTCOLL_EXPERIMENT", "linger=200"},
+                                     {"FI_MCASTCOLL_HOST_TIMEOUT", "2000"}},
                      .only_mcastcoll = true});
     return program.run(argc, argv);
 }

@@ -1,6 +1,6 @@
 # Functional programs: several processes of this host over real libfabric.  Not installed.
 noinst_LIBRARIES += fabtests/support/libmccfabtest.a
-mcc_parts += \
+fabtests_support_parts = \
 	fabtests/support/board.cc \
 	fabtests/support/board.h \
 	fabtests/support/buffer.cc \
@@ -20,9 +20,14 @@ mcc_parts += \
 	fabtests/support/program.h \
 	fabtests/support/reduction.cc \
 	fabtests/support/reduction.h
+mcc_parts += $(fabtests_support_parts)
 mcc_rooms += fabtests/support/all.cc
-nodist_fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/all.cc
 fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/statistics.cc fabtests/support/statistics.h
+if ONE_FILE
+nodist_fabtests_support_libmccfabtest_a_SOURCES = fabtests/support/all.cc
+else
+fabtests_support_libmccfabtest_a_SOURCES += $(fabtests_support_parts)
+endif
 fabtests_support_libmccfabtest_a_CPPFLAGS = $(functional_cppflags)
 
 # The libraries' headers are included as system headers, which turns our warnings off there.
@@ -166,6 +171,6 @@ check_PROGRAMS += %reldir%/load_test
 %canon_reldir%_load_test_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 %canon_reldir%_load_test_LDADD = $(LIBFABRIC_LIBS) -ldl
 
-functional_scripts = %reldir%/variants.sh %reldir%/levels.sh %reldir%/faults.sh %reldir%/manual.sh %reldir%/full_shm.sh %reldir%/load.sh
+functional_scripts = %reldir%/variants.sh %reldir%/levels.sh %reldir%/faults.sh %reldir%/manual.sh %reldir%/settings.sh %reldir%/full_shm.sh %reldir%/load.sh
 TESTS += $(functional_scripts) $(functional_programs)
 EXTRA_DIST += $(functional_scripts) %reldir%/valgrind.sh %reldir%/valgrind.supp

@@ -360,22 +360,24 @@ int main(int argc, char** argv) {
     Program program("fi_mcc_groups",
                     "Many groups: sharing addresses and sockets, and leaving nothing behind");
     add_subsets(program, "subsets, cheapest addresses", {});
-    add_subsets(program, "subsets, parent's address", {{"FI_MCASTCOLL_ADDRESS_SCHEME", "parent"}});
-    add_subsets(program, "subsets, chained ranges", {{"FI_MCASTCOLL_ADDRESS_SCHEME", "chained"}});
-    add_subsets(program, "subsets, tree of ranges", {{"FI_MCASTCOLL_ADDRESS_SCHEME", "tree"}}, true);
-    add_subsets(program, "subsets, own addresses", {{"FI_MCASTCOLL_ADDRESS_SCHEME", "own"}});
-    add_subsets(program, "subsets, one address for all",
-                {{"FI_MCASTCOLL_ADDRESS_SCHEME", "own"}, {"FI_MCASTCOLL_MEMBERSHIPS", "1"}});
-    add_subsets(program, "subsets, datagrams lost",
-                {{"FI_MCASTCOLL_ADDRESS_SCHEME", "tree"}, {"FI_MCASTCOLL_FAULT", "loss=5,delay=2,seed=3"}},
+    add_subsets(program, "subsets, parent's address", {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=parent"}});
+    add_subsets(program, "subsets, chained ranges", {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=chained"}});
+    add_subsets(program, "subsets, tree of ranges", {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=tree"}},
                 true);
+    add_subsets(program, "subsets, own addresses", {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=own"}});
+    add_subsets(program, "subsets, one address for all",
+                {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=own,memberships=1"}});
+    add_subsets(
+        program, "subsets, datagrams lost",
+        {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=tree"}, {"FI_MCASTCOLL_FAULT", "loss=5,delay=2,seed=3"}},
+        true);
     add_links(program);
     program.add({.name = "parents that are gone", .body = orphans, .members = 6, .only_mcastcoll = true});
     program.add({.name = "many at once", .body = many_at_once, .members = 6, .only_mcastcoll = true});
     program.add({.name = "many at once, each with an address",
                  .body = many_at_once,
                  .members = 6,
-                 .environment = {{"FI_MCASTCOLL_ADDRESS_SCHEME", "own"}},
+                 .environment = {{"FI_MCASTCOLL_EXPERIMENT", "address_scheme=own"}},
                  .only_mcastcoll = true});
     program.add({.name = "children of fork()", .body = children, .only_mcastcoll = true});
     program.add(

@@ -259,22 +259,6 @@ void blocking_refusals(Member& me) {
     const auto gather = [](Request& r) { r.collective = FI_ALLGATHER; };
     refused(-FI_EINVAL, "an overlapping part",
             [&](Request& r) { gather(r), r.input = result.data() + 64 * me.rank() + 1; });
-    // The chosen collective, which is the same on every member.
-    const auto advice = [&](auto change) {
-        Request request = good;
-        change(request);
-        const char* name = extension.ops().advice(group->mc.get(), &request);
-        return std::string_view(name == nullptr ? "" : name);
-    };
-    CHECK(advice([](Request&) {}) == "levels");
-    CHECK(advice([](Request& r) { r.size = 0; }).empty());
-    CHECK(advice([](Request& r) { r.op = static_cast<fi_op>(200); }).empty());
-    CHECK(extension.ops().advice(nullptr, &good) == nullptr);
-    auto& words = me.board().words;
-    words[me.rank()] =
-        std::hash<std::string_view>{}(advice([&](Request& r) { gather(r), r.count = 1 << 20; }));
-    me.meet();
-    CHECK(words[me.rank()] == words[0] && words[0] != std::hash<std::string_view>{}(""));
     // Only some members make refused calls.
     if (me.rank() % 2 == 0) refused(-FI_EINVAL, "no input", [](Request& r) { r.input = nullptr; });
     for (const fi_collective_op collective : {FI_ALLREDUCE, FI_BARRIER, FI_BROADCAST})
@@ -289,9 +273,9 @@ void blocking_too_early(Member& me) {
     const auto group = me.start_join(set.get());
     if (me.rank() != 0) {
         const Extension extension(*group);
-        fi_mcastcoll_group_settings settings{};
+        fi_mcastcoll_group_shape shape{};
         CHECK_RETURNS(-FI_EOPBADSTATE, extension.run(barrier_request()));
-        CHECK_RETURNS(-FI_EOPBADSTATE, extension.ops().get_settings(group->mc.get(), &settings));
+        CHECK_RETURNS(-FI_EOPBADSTATE, extension.ops().get_shape(group->mc.get(), &shape));
         me.meet();
     }
     me.finish(*group);

@@ -340,10 +340,10 @@ int main(int argc, char** argv) {
     Program program("fi_mcc_reliable", "Reliable multicast messages");
     // A timeout long enough that no member counts as dead on a busy machine.
     const std::map<std::string, std::string> lossy{{"FI_MCASTCOLL_FAULT", "loss=5"},
-                                                   {"FI_MCASTCOLL_PEER_TIMEOUT", "60000"}};
+                                                   {"FI_MCASTCOLL_EXPERIMENT", "peer_timeout=60000"}};
     // The stalled and the killed member are waited for as long as this; no other member may be so late.
     std::map<std::string, std::string> long_timeout = lossy;
-    long_timeout["FI_MCASTCOLL_PEER_TIMEOUT"] = "8000";
+    long_timeout["FI_MCASTCOLL_EXPERIMENT"] = "peer_timeout=8000";
     program.add({.name = "offers and refusals", .body = refusals, .members = 2});
     program.add({.name = "one queue for sends and receives", .body = one_queue_for_both, .members = 2});
     program.add({.name = "all to all", .body = all_to_all, .environment = lossy});
@@ -354,7 +354,7 @@ int main(int argc, char** argv) {
                  .victims = {2},
                  .environment = long_timeout});
     const SecretFile secret;
-    std::map<std::string, std::string> proven{{"FI_MCASTCOLL_PEER_TIMEOUT", "60000"},
+    std::map<std::string, std::string> proven{{"FI_MCASTCOLL_EXPERIMENT", "peer_timeout=60000"},
                                               {"FI_MCASTCOLL_KEY_FILE", secret.path()}};
     program.add({.name = "foreign packets in a group with a key",
                  .body = beside_foreign,

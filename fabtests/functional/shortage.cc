@@ -161,7 +161,7 @@ int main(int argc, char** argv) {
     setenv("FI_MCASTCOLL_TOPOLOGY", "flat", 0);
     setenv("FI_MCASTCOLL_HOST_TIMEOUT", "1000", 0);
     setenv("FI_MCASTCOLL_JOIN_TIMEOUT", "2000", 0);
-    setenv("FI_MCASTCOLL_LINGER", "100", 0);
+    setenv("FI_MCASTCOLL_EXPERIMENT", "linger=100", 0);
     if (!options.inner.empty()) setenv("FI_MCASTCOLL_INNER", options.inner.c_str(), 1);
     std::vector<Sweep> sweeps{{"few for all members", kMembers},
                               {"few for rank 0", 0},

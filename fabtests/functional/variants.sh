@@ -17,12 +17,12 @@ variants=("$@")
     FI_MCASTCOLL_INNER=tcp
     FI_MCASTCOLL_INNER=shm
     FI_MCASTCOLL_MULTICAST=off
-    "FI_MCASTCOLL_REPAIR=push FI_MCASTCOLL_WINDOW=4 $secret=encrypt"
-    'FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_ROOT_SYNC=delay:200'
-    "FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive $secret=authenticate FI_MCASTCOLL_MAC=gmac"
-    "FI_MCASTCOLL_REPAIR=auto FI_MCASTCOLL_ROOT_SYNC=random FI_MCASTCOLL_RCVBUF=16384 $secret=authenticate FI_MCASTCOLL_MAC=umac64"
+    "FI_MCASTCOLL_EXPERIMENT=repair=push,window=4 $secret=encrypt"
+    FI_MCASTCOLL_EXPERIMENT=repair=sync,root_sync=delay:200
+    "FI_MCASTCOLL_EXPERIMENT=repair=sync,channels=1,root_sync=adaptive,mac=gmac $secret=authenticate"
+    "FI_MCASTCOLL_EXPERIMENT=repair=auto,root_sync=random,mac=umac64,redundancy=on,sndbuf=65536,port=20111 FI_MCASTCOLL_RCVBUF=16384 $secret=authenticate"
 )
-[ -z "${MCC_QUICK:-}" ] || variants=("FI_MCASTCOLL_REPAIR=sync FI_MCASTCOLL_CHANNELS=1 FI_MCASTCOLL_ROOT_SYNC=adaptive $secret=encrypt" FI_MCASTCOLL_INNER=shm)
+[ -z "${MCC_QUICK:-}" ] || variants=("FI_MCASTCOLL_EXPERIMENT=repair=sync,channels=1,root_sync=adaptive $secret=encrypt" FI_MCASTCOLL_INNER=shm)
 failed=0
 for variant in "${variants[@]}"; do
     echo "== $variant"

@@ -16,17 +16,38 @@ fi_provider& ofi::provider() {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    constexpr const char* kVariables[] = {
-        "INNER",        "MULTICAST",     "TRANSPORT", "RECEIVES",     "IFACE",
-        "IP",           "TTL",           "PORT",      "PLAN",         "MEMBERSHIPS",
-        "RCVBUF",       "SNDBUF",        "REPAIR",    "REDUNDANCY",   "CHANNELS",
-        "ROOT_SYNC",    "WINDOW",        "LINGER",    "JOIN_TIMEOUT", "PEER_TIMEOUT",
-        "HOST_TIMEOUT", "STALL_TIMEOUT", "SECURITY",  "FAULT",        "STATS"};
+    constexpr const char* kVariables[] = {"INNER=",
+                                          "MULTICAST=",
+                                          "IFACE=",
+                                          "TTL=",
+                                          "RCVBUF=",
+                                          "JOIN_TIMEOUT=",
+                                          "HOST_TIMEOUT=",
+                                          "STALL_TIMEOUT=",
+                                          "SECURITY=",
+                                          "FAULT=",
+                                          "STATS=",
+                                          "EXPERIMENT=",
+                                          "EXPERIMENT=repair=",
+                                          "EXPERIMENT=redundancy=",
+                                          "EXPERIMENT=channels=",
+                                          "EXPERIMENT=root_sync=",
+                                          "EXPERIMENT=window=",
+                                          "EXPERIMENT=address_scheme=",
+                                          "EXPERIMENT=memberships=",
+                                          "EXPERIMENT=ip=",
+                                          "EXPERIMENT=port=",
+                                          "EXPERIMENT=receives=",
+                                          "EXPERIMENT=sndbuf=",
+                                          "EXPERIMENT=linger=",
+                                          "EXPERIMENT=peer_timeout=",
+                                          "REPAIR="};  // a former name
     if (size == 0) return 0;
-    const std::string name = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
+    const std::string given = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
+    const std::string name = given.substr(0, given.find('='));
     // In memory of this file, because setenv() keeps each value for good.
     static std::string variable;
-    variable = name + '=' + std::string(reinterpret_cast<const char*>(data + 1), size - 1);
+    variable = given + std::string(reinterpret_cast<const char*>(data + 1), size - 1);
     ::putenv(variable.data());
     if (const auto settings = ofi::read_settings()) {
         const ofi::Settings& read = settings.value();

@@ -95,8 +95,8 @@ mca_accelerator_mccfake_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -share
 mca_accelerator_mccfake_la_LIBADD = -L$(OMPI_LIBDIR) -lopen-pal
 endif
 if HAVE_CRITERION
-check_PROGRAMS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_probe %reldir%/test_secret %reldir%/test_select
-TESTS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_probe %reldir%/test_secret %reldir%/test_select
+check_PROGRAMS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_probe %reldir%/test_secret %reldir%/test_select %reldir%/test_settings
+TESTS += %reldir%/test_addresses %reldir%/test_descriptors %reldir%/test_peers %reldir%/test_probe %reldir%/test_secret %reldir%/test_select %reldir%/test_settings
 %canon_reldir%_test_probe_SOURCES = %reldir%/test_probe.c mpi/core/probe.c
 %canon_reldir%_test_probe_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
 %canon_reldir%_test_probe_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
@@ -128,6 +128,10 @@ TESTS += %reldir%/test_accelerator
 %canon_reldir%_test_select_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) -I$(top_srcdir)/mpi/openmpi $(CRITERION_CFLAGS)
 %canon_reldir%_test_select_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
 %canon_reldir%_test_select_LDADD = -L$(OMPI_LIBDIR) -lmpi -lopen-pal $(CRITERION_LIBS)
+%canon_reldir%_test_settings_SOURCES = %reldir%/test_settings.c mpi/core/collectives.c mpi/core/settings.c
+%canon_reldir%_test_settings_CPPFLAGS = $(mca_coll_mcastcoll_la_CPPFLAGS) $(CRITERION_CFLAGS)
+%canon_reldir%_test_settings_CFLAGS = $(mca_coll_mcastcoll_la_CFLAGS)
+%canon_reldir%_test_settings_LDADD = -L$(OMPI_LIBDIR) -lmpi $(CRITERION_LIBS)
 endif
 endif
 

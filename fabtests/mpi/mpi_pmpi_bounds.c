@@ -2,9 +2,9 @@
 // own (mpi_pmpi_calls.h). Rank 0 prints how many of its calls the library should have served, in the format
 // of the library's report.
 //
-// The limits: the bounce buffer kept by a group (1 MiB); MCASTCOLL_PMPI_MIN_BYTES, _MAX_BYTES and
-// _MIN_MEMBERS, read here as in the library; the share of padding in an allgatherv; the evenness of a
-// reduce_scatter's counts; the depth of nested datatypes; the number of lingering groups.
+// The limits: the bounce buffer kept by a group (1 MiB); MCASTCOLL_PMPI_BYTES and _MIN_MEMBERS,
+// read here as in the library; the share of padding in an allgatherv; the evenness of a reduce_scatter's
+// counts; the depth of nested datatypes; the number of lingering groups.
 
 #include "mpi_pmpi_calls.h"
 
@@ -69,9 +69,19 @@ typedef struct {
     uint64_t served[kOperations], made[kOperations], failures, calls;
 } Run;
 
-static uint64_t bound_of(const char* name, uint64_t usual) {
-    const char* text = getenv(name);
+static uint64_t bound_of(const char* text, uint64_t usual) {
     return text == NULL || parse_size(text, &usual) == 0 ? usual : 0;
+}
+
+// MCASTCOLL_PMPI_BYTES, MIN-MAX.
+static void read_bytes(Run* r) {
+    char text[64] = "0-1G";
+    if (getenv("MCASTCOLL_PMPI_BYTES") != NULL)
+        snprintf(text, sizeof(text), "%s", getenv("MCASTCOLL_PMPI_BYTES"));
+    char* const max = strchr(text, '-');
+    if (max != NULL) *max = '\0';
+    r->min_bytes = bound_of(text, 0);
+    r->max_bytes = bound_of(max != NULL ? max + 1 : NULL, 1 << 30);
 }
 
 static uint64_t elements_of(const Call* p, const Part* part) {
@@ -241,9 +251,8 @@ int main(int argc, char** argv) {
     bool wanted[kParted] = {false}, known = true;
     MPI_Init(&argc, &argv);
     const Part world = pmpi_make_part(MPI_COMM_WORLD);
-    Run r = {.min_bytes = bound_of("MCASTCOLL_PMPI_MIN_BYTES", 0),
-             .max_bytes = bound_of("MCASTCOLL_PMPI_MAX_BYTES", 1 << 30),
-             .min_members = bound_of("MCASTCOLL_PMPI_MIN_MEMBERS", 2)};
+    Run r = {.min_members = bound_of(getenv("MCASTCOLL_PMPI_MIN_MEMBERS"), 2)};
+    read_bytes(&r);
     if (argc == 2 && strcmp(argv[1], "--help") == 0) leave(world.rank, 0, kHelp);
     if (argc == 2 && strcmp(argv[1], "--version") == 0)
         leave(world.rank, 0, "mpi_pmpi_bounds " MCC_VERSION "\n");

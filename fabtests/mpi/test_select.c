@@ -103,6 +103,18 @@ Test(select, numbers_have_units_and_no_other_letters) {
     cr_assert_null(read_rules("bcast * * 1T here\n"));
 }
 
+// The provider's table has the same grammar (fabtests/unit/test_selection.cc).
+Test(select, a_broadcast_has_two_names_and_only_bytes_have_units) {
+    select_by("broadcast\t8 1-8 1k-2K\tprevious\r\n\nall * * -1023 measured", 8, 1);
+    cr_assert(kMccPrevious == route_of(1024) && kMccPrevious == route_of(2048) &&
+              kMccMeasured == route_of(1023));
+    cr_assert_null(read_rules("bcast 1K * * here\n"));
+    cr_assert_null(read_rules("bcast * * - here\n"));
+    cr_assert_null(read_rules("bcast * * 2-1 here\n"));
+    cr_assert_null(read_rules("bcast * * 1 here ob1 cm\n"));
+    mcc_select_free(&m);
+}
+
 Test(select, members_with_other_words_have_other_digests) {
     MccRules *here = read_rules("bcast * * * here\n"), *measured = read_rules("bcast * * * measured\n");
     cr_assert_neq(mcc_rules_digest(here, 1), mcc_rules_digest(measured, 1));

@@ -38,6 +38,15 @@ std::string topology_of(const std::string& text, unsigned member, unsigned membe
     return fmt::format("site=s{},host=h{}", host / places.hosts, host);
 }
 
+// The user's environment takes precedence over the case's; lists of experiments are joined.
+void set_unless_given(const std::string& name, const std::string& value) {
+    const char* const given = std::getenv(name.c_str());
+    if (given != nullptr && name == "FI_MCASTCOLL_EXPERIMENT")
+        setenv(name.c_str(), (value + ',' + given).c_str(), 1);
+    else
+        setenv(name.c_str(), value.c_str(), 0);
+}
+
 }  // namespace
 
 Program::Program(std::string name, std::string description)
@@ -87,7 +96,7 @@ void Program::take_places() {
 
 void Program::set_environment(const Case& one, unsigned index, unsigned members) const {
     if (hosts_ > 0) setenv("FI_MCASTCOLL_IFACE", "eth0", 0);
-    for (const auto& [name, value] : one.environment) setenv(name.c_str(), value.c_str(), 0);
+    for (const auto& [name, value] : one.environment) set_unless_given(name, value);
     if (options_.is_mcastcoll()) setenv("FI_PROVIDER", "mcastcoll", 0);
     if (!options_.inner.empty()) setenv("FI_MCASTCOLL_INNER", options_.inner.c_str(), 1);
     if (!options_.fault.empty()) setenv("FI_MCASTCOLL_FAULT", options_.fault.c_str(), 1);

@@ -13,7 +13,11 @@ test_topology_parts = \
 %reldir%/topology/all.cc: parts = $(test_topology_parts)
 mcc_rooms += %reldir%/topology/all.cc
 EXTRA_DIST += $(test_topology_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_topology_SOURCES = %reldir%/topology/all.cc
+else
+%canon_reldir%_test_topology_SOURCES = $(test_topology_parts)
+endif
 %canon_reldir%_test_topology_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS) -I$(top_srcdir)/util
 # Criterion's macros use old-style casts.
 %canon_reldir%_test_topology_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

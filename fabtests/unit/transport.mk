@@ -18,7 +18,11 @@ test_transport_parts = \
 %reldir%/transport/all.cc: parts = $(test_transport_parts)
 mcc_rooms += %reldir%/transport/all.cc
 EXTRA_DIST += $(test_transport_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_transport_SOURCES = %reldir%/transport/all.cc
+else
+%canon_reldir%_test_transport_SOURCES = $(test_transport_parts)
+endif
 %canon_reldir%_test_transport_CPPFLAGS = $(AM_CPPFLAGS) $(CRITERION_CFLAGS)
 # Criterion's macros use old-style casts.
 %canon_reldir%_test_transport_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)

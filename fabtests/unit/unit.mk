@@ -20,7 +20,11 @@ test_wire_parts = \
 %reldir%/wire/all.cc: parts = $(test_wire_parts)
 mcc_rooms += %reldir%/wire/all.cc
 EXTRA_DIST += $(test_wire_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_wire_SOURCES = %reldir%/wire/all.cc
+else
+%canon_reldir%_test_wire_SOURCES = $(test_wire_parts)
+endif
 %canon_reldir%_test_wire_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_wire_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_wire_LDADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS) $(ZSTD_LIBS) $(CRITERION_LIBS)
@@ -60,7 +64,11 @@ test_engine_parts = \
 %reldir%/engine/all.cc: parts = $(test_engine_parts)
 mcc_rooms += %reldir%/engine/all.cc
 EXTRA_DIST += $(test_engine_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_engine_SOURCES = %reldir%/engine/all.cc
+else
+%canon_reldir%_test_engine_SOURCES = $(test_engine_parts)
+endif
 %canon_reldir%_test_engine_CPPFLAGS = $(MCC_UNIT_CPPFLAGS)
 %canon_reldir%_test_engine_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_engine_LDADD = prov/mcastcoll/engine/libmccengine.la $(CRITERION_LIBS)
@@ -76,7 +84,11 @@ test_levels_parts = \
 %reldir%/levels/all.cc: parts = $(test_levels_parts)
 mcc_rooms += %reldir%/levels/all.cc
 EXTRA_DIST += $(test_levels_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_levels_SOURCES = %reldir%/levels/all.cc
+else
+%canon_reldir%_test_levels_SOURCES = $(test_levels_parts)
+endif
 %canon_reldir%_test_levels_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/fabtests/functional
 %canon_reldir%_test_levels_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_levels_LDADD = fabtests/functional/libmcchostmembers.a prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/topology/libmcctopology.la $(CRITERION_LIBS)
@@ -95,7 +107,11 @@ test_simulator_parts = \
 %reldir%/simulator/all.cc: parts = $(test_simulator_parts)
 mcc_rooms += %reldir%/simulator/all.cc
 EXTRA_DIST += $(test_simulator_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_simulator_SOURCES = %reldir%/simulator/all.cc
+else
+%canon_reldir%_test_simulator_SOURCES = $(test_simulator_parts)
+endif
 %canon_reldir%_test_simulator_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_simulator_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_simulator_LDADD = util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
@@ -124,7 +140,11 @@ test_group_parts = \
 %reldir%/group/all.cc: parts = $(test_group_parts)
 mcc_rooms += %reldir%/group/all.cc
 EXTRA_DIST += $(test_group_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_group_SOURCES = %reldir%/group/all.cc
+else
+%canon_reldir%_test_group_SOURCES = $(test_group_parts)
+endif
 %canon_reldir%_test_group_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) -I$(top_srcdir)/fabtests/functional -I$(top_srcdir)/util
 %canon_reldir%_test_group_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_group_LDADD = fabtests/functional/libmcchostmembers.a util/sim/libmccsim.la $(MCC_SIMULATED) $(CRITERION_LIBS)
@@ -138,7 +158,11 @@ test_reduce_parts = \
 %reldir%/reduce/all.cc: parts = $(test_reduce_parts)
 mcc_rooms += %reldir%/reduce/all.cc
 EXTRA_DIST += $(test_reduce_parts)
+if ONE_FILE
 nodist_%canon_reldir%_test_reduce_SOURCES = %reldir%/reduce/all.cc
+else
+%canon_reldir%_test_reduce_SOURCES = $(test_reduce_parts)
+endif
 %canon_reldir%_test_reduce_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_test_reduce_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_reduce_LDADD = prov/mcastcoll/reduce/libmccreduce.la $(CRITERION_LIBS)

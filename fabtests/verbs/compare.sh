@@ -47,8 +47,8 @@ code=0 picture=()
 ! command -v gnuplot >/dev/null || picture=(--svg "$out/compare.svg")
 "$TOP/util/perf/mcastcoll-perf.py" --ranks "$RXE_HOSTS" --operations "$operations" --sizes "$sizes" --rounds "$rounds" --seconds "$seconds" \
     --limit $((limit - 60)) --timeout 120 --yield yes --stacks ud,udp,p2p \
-    --stack "ud=$ours FI_MCASTCOLL_STATS=$out/ud FI_MCASTCOLL_TRANSPORT=verbs --mca coll_mcastcoll_priority 90 $rank" \
-    --stack "udp=$ours FI_MCASTCOLL_STATS=$out/udp FI_MCASTCOLL_TRANSPORT=udp --mca coll_mcastcoll_priority 90 $rank" \
+    --stack "ud=$ours FI_MCASTCOLL_STATS=$out/ud FI_MCASTCOLL_MULTICAST=verbs --mca coll_mcastcoll_priority 90 $rank" \
+    --stack "udp=$ours FI_MCASTCOLL_STATS=$out/udp FI_MCASTCOLL_MULTICAST=udp --mca coll_mcastcoll_priority 90 $rank" \
     --stack "p2p=$words --mca mtl_ofi_provider_include 'verbs;ofi_rxm' --mca coll ^mcastcoll,han,sm $rank" \
     ${picture[@]+"${picture[@]}"} --csv "$out/compare.csv" --json "$out/compare.json" || code=$?
 python3 - "$out/compare.json" <<'P' || code=1

@@ -77,7 +77,7 @@ mpi() { # mpi LOSS
 datagram() {
     local code=0 name cases=()
     for name in 'all members but the sender receive a message' 'many groups' unicast refusals descriptors queues; do cases+=(--case "$name"); done
-    FI_MCASTCOLL_TRANSPORT=verbs timeout -k 10 300 "$BUILD/fi_mcc_datagram" --address "$addresses" --timeout 120 --wait 60 "${cases[@]}" >"$work/log" 2>&1 || code=$?
+    FI_MCASTCOLL_MULTICAST=verbs timeout -k 10 300 "$BUILD/fi_mcc_datagram" --address "$addresses" --timeout 120 --wait 60 "${cases[@]}" >"$work/log" 2>&1 || code=$?
     sed 's/^/     /' "$work/log"
     if [ $code = 0 ]; then pass "fi_mcc_datagram over verbs"; else fail "fi_mcc_datagram over verbs: code $code"; fi
 }
@@ -85,7 +85,7 @@ datagram() {
 # The doctor's findings about RDMA with this many KiB of lockable memory, as ID:SEVERITY.
 found_of_rdma() { # found_of_rdma LOCKED INTERFACE, in a shell of its own
     ulimit -l "$1"
-    FI_MCASTCOLL_IFACE=$2 FI_MCASTCOLL_TRANSPORT=verbs timeout -k 10 100 "$BUILD/util/doctor/mcastcoll-doctor" --here --listen 0 --no-group --json |
+    FI_MCASTCOLL_IFACE=$2 FI_MCASTCOLL_MULTICAST=verbs timeout -k 10 100 "$BUILD/util/doctor/mcastcoll-doctor" --here --listen 0 --no-group --json |
         python3 -c 'import json, sys
 print(*sorted(f["id"] + ":" + f["severity"] for f in json.load(sys.stdin)["findings"] if f["id"].startswith(("rdma", "memlock"))))'
 }

@@ -24,7 +24,7 @@ extern "C" {
 /* Name for fi_open_ops() on an address vector set. */
 #define FI_MCASTCOLL_SET_OPS "mcastcoll_set_ops_v1"
 
-/* Values of FI_MCASTCOLL_REPAIR. */
+/* Values of FI_MCASTCOLL_EXPERIMENT=repair=... */
 enum fi_mcastcoll_repair {
     FI_MCASTCOLL_REPAIR_PULL = 0,
     FI_MCASTCOLL_REPAIR_PUSH = 1,
@@ -32,7 +32,7 @@ enum fi_mcastcoll_repair {
     FI_MCASTCOLL_REPAIR_AUTO = 3,
 };
 
-/* Values of FI_MCASTCOLL_ROOT_SYNC. */
+/* Values of FI_MCASTCOLL_EXPERIMENT=root_sync=... */
 enum fi_mcastcoll_root_sync {
     FI_MCASTCOLL_ROOT_SYNC_NONE = 0,
     FI_MCASTCOLL_ROOT_SYNC_DELAY = 1,
@@ -56,14 +56,6 @@ struct fi_mcastcoll_set_ops {
 
 /* Name for fi_open_ops() on a group, that is on &mc->fid. */
 #define FI_MCASTCOLL_GROUP_OPS "mcastcoll_group_ops_v1"
-
-/* The settings in use, the same on all members. */
-struct fi_mcastcoll_group_settings {
-    int repair;
-    int root_sync;
-    unsigned root_delay_us;
-    unsigned channels;
-};
 
 /* One collective operation. Fields that the collective does not need are ignored. */
 struct fi_mcastcoll_request {
@@ -100,8 +92,6 @@ struct fi_mcastcoll_group_shape {
  * member that is NULL is not supported. */
 struct fi_mcastcoll_group_ops {
     size_t size;
-    /* -FI_EOPBADSTATE until the join is complete. */
-    int (*get_settings)(struct fid_mc* mc, struct fi_mcastcoll_group_settings* settings);
     /* Runs one collective and returns when it has completed. No completion is written to a queue. While
      * waiting, run() repeatedly calls meanwhile(argument), unless `meanwhile` is NULL. meanwhile() returns 0
      * if it had no work and the thread may sleep briefly. meanwhile() may use the group's endpoint and
@@ -124,14 +114,6 @@ struct fi_mcastcoll_group_ops {
      * the length), ... The result is then undefined. */
     ssize_t (*run)(struct fid_mc* mc, const struct fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument);
-    /* Returns the name of the algorithm for this request ("levels", "messages", "reduction", "chains" or
-     * "split"), a string that lives as long as the provider. Returns NULL if the table of algorithms
-     * (FI_MCASTCOLL_SELECTION) contains "none" for the request, which recommends that the caller use another
-     * implementation; run() and libfabric's own calls execute the collective all the same. Also returns NULL
-     * until the join is complete, and for a `size`, collective, count, datatype or operator that run()
-     * refuses. Ignores the root, the buffers and a later failure of the group. The same request gets the same
-     * answer on all members. */
-    const char* (*advice)(struct fid_mc* mc, const struct fi_mcastcoll_request* request);
     /* The same on all members. -FI_EOPBADSTATE until the join is complete. */
     int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);
     /* Number of NAKs that this member has received. A caller that waits for another event and sees this

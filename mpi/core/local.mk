@@ -16,5 +16,7 @@ mcc_mpi_core = \
 	%reldir%/provider.c \
 	%reldir%/provider.h \
 	%reldir%/secret.c \
-	%reldir%/secret.h
+	%reldir%/secret.h \
+	%reldir%/settings.c \
+	%reldir%/settings.h
 EXTRA_DIST += mpi/README.md

@@ -26,6 +26,7 @@
 #include "core/probe.h"
 #include "core/progress_thread.h"
 #include "core/provider.h"
+#include "core/settings.h"
 
 // For qsort().
 static inline int mcc_compare(const void* a, const void* b) {
@@ -146,27 +147,32 @@ typedef struct {
 
     // MCA parameters
     int priority;
-    char* provider;
     int form_after;
     int min_comm_size;
-    int single_host;
-    size_t bcast_min_message;
-    size_t max_message;
-    size_t segment;
-    size_t longest;  // bytes per operation: the segment, or the provider's maximum if smaller
-    size_t reduce_scatter_small;
     char* enable;
     char* selection;
-    bool nonblocking;
-    bool disable_on_error;
-    bool eager_progress;
     bool progress_thread;
     int join_timeout_ms;
-    int linger_ms;
     int verbose;
+    char* experiment;
+
+    // Values of coll_mcastcoll_experiment
+    char provider[kMccSettingBytes];  // libfabric provider; it must support FI_COLLECTIVE
+    int single_host;  // serve communicators on one host: 1 yes, 0 no, -1 only with the pml cm, whose messages
+                      // do not use shared memory
+    size_t bcast_min_message;  // bytes; shorter broadcasts are left to the other components
+    size_t max_message;        // bytes; longer messages are left to the other components
+    size_t segment;            // maximum bytes of one operation of the provider
+    // Maximum bytes of a reduce_scatter with uneven parts that is run as an allreduce.
+    size_t reduce_scatter_small;
+    bool nonblocking;
+    bool disable_on_error;  // leave a communicator to the other components after a failed operation
+    bool eager_progress;    // poll the provider in every iteration of Open MPI's progress loop
+    int linger_ms;          // time that a group outlives its communicator
 
     // State
     int output;
+    size_t longest;    // bytes per operation: the segment, or the provider's maximum if smaller
     unsigned enabled;  // 1 << kMccBcast | ...
     struct MccRules* rules;
     uint64_t terms;                // digest of the parameters that must be the same on every rank

@@ -3,8 +3,8 @@
 // collective, the previous module gets the call unchanged.
 //
 // Broadcasts are divided into segments by packed bytes, and vectors into segments of whole elements.
-// Collectives on blocks are not divided: blocks above coll_mcastcoll_segment, or above 1 GiB for all members
-// together, are left to the previous module.
+// Collectives on blocks are not divided: blocks above the segment (coll_mcastcoll_experiment), or above 1 GiB
+// for all members together, are left to the previous module.
 
 #include "coll_mcastcoll.h"
 

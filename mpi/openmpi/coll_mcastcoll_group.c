@@ -76,7 +76,7 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
         return false;
     }
     if (one_host && !serve_single_host(c))
-        return is_left(comm, "all members are on one host (coll_mcastcoll_single_host)");
+        return is_left(comm, "all members are on one host (coll_mcastcoll_experiment single_host)");
     if (!mcc_peers_choose_address(comm, reason)) {
         mcc_report_off(comm, reason);
         return false;

@@ -3,15 +3,16 @@
 //     OPERATION MEMBERS HOSTS BYTES here|previous|measured [PML]
 //
 // OPERATION is a collective (both forms), a collective with a preceding "i" (only its non-blocking form), or
-// "all". MEMBERS, HOSTS and BYTES are *, N, N-M, N- or -M; bytes may have K, M or G. BYTES counts the message
-// or vector, or one block. PML names Open MPI's point-to-point layer for which the rule applies; the layer is
-// the same on every rank. The first matching rule counts; the rules of a file come before the built-in rules.
-// Without a match, the group serves ("here"). A # starts a comment. "measured": the group and the previous
-// module serve some of a communicator's blocking calls of a size class in turn, and the faster side serves
-// the rest (MccTrial). Non-blocking forms follow the blocking ones.
+// "all". The grammar is that of the provider's table of algorithms (base/rule_line.h). BYTES counts the
+// message or vector, or one block. PML names Open MPI's point-to-point layer for which the rule applies; the
+// layer is the same on every rank. The first matching rule counts; the rules of a file come before the
+// built-in rules. Without a match, the group serves ("here"). A # starts a comment. "measured": the group and
+// the previous module serve some of a communicator's blocking calls of a size class in turn, and the faster
+// side serves the rest (MccTrial). Non-blocking forms follow the blocking ones.
 //
 // When a communicator is considered, its rules become steps by bytes, so that a call costs a few comparisons.
 
+#include "base/rule_line.h"
 #include "coll_mcastcoll.h"
 
 // The built-in rules. Some apply within one site only, which is known once the group has formed: over several
@@ -47,15 +48,11 @@ static const struct {
      "allreduce            * 2- 262145- previous\n",
      true}};
 
-enum { kWords = 5, kWordsWithPml, kMaxRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
-
-typedef struct {
-    size_t low, high;
-} Range;
+enum { kMaxRules = 1000, kLineBytes = 1024, kTextBytes = 160, kPmlBytes = 16 };
 
 typedef struct {
     uint32_t operations[kMccForms];  // a bit for each collective
-    Range members, hosts, bytes;
+    MccRuleRange members, hosts, bytes;
     MccRoute route;
     bool in_site;
     char pml[kPmlBytes];  // empty: any
@@ -67,15 +64,17 @@ struct MccRules {
     Rule rules[];
 };
 
-static bool parse_operation(const char* word, Rule* rule) {
+static bool parse_operation(MccRuleWord word, Rule* rule) {
     const uint32_t all = (1U << kMccCollectives) - 1;
-    if (0 == strcmp(word, "all")) {
+    const MccRuleWord after_i = {word.text + 1, word.bytes - 1};
+    if (mcc_rule_is(word, "all")) {
         rule->operations[kMccBlocking] = rule->operations[kMccNonblocking] = all;
         return true;
     }
     for (int i = 0; i < kMccCollectives; ++i) {
-        const bool both = 0 == strcmp(word, mcc_collective_names[i]);
-        if (!both && !('i' == word[0] && 0 == strcmp(word + 1, mcc_collective_names[i]))) continue;
+        const bool both = mcc_rule_is_operation(word, mcc_collective_names[i]);
+        if (!both && !('i' == *word.text && mcc_rule_is_operation(after_i, mcc_collective_names[i])))
+            continue;
         if (both) rule->operations[kMccBlocking] = 1U << i;
         rule->operations[kMccNonblocking] = 1U << i;
         return true;
@@ -83,51 +82,36 @@ static bool parse_operation(const char* word, Rule* rule) {
     return false;
 }
 
-static bool parse_range(const char* word, Range* range) {
-    *range = (Range){0, SIZE_MAX};
-    if (0 == strcmp(word, "*")) return true;
-    const char* at = word;
-    if ('-' != *at && NULL == (at = mcc_read_number(at, &range->low))) return false;
-    if ('\0' == *at) {
-        range->high = range->low;
-        return true;
-    }
-    if ('-' != *at++) return false;
-    if ('\0' == *at) return at - word > 1;  // "N-", not "-"
-    at = mcc_read_number(at, &range->high);
-    return NULL != at && '\0' == *at && range->low <= range->high;
-}
-
-static bool parse_route(const char* word, MccRoute* route) {
+static bool parse_route(MccRuleWord word, MccRoute* route) {
     static const char* const kWords[] = {
         [kMccPrevious] = "previous", [kMccHere] = "here", [kMccMeasured] = "measured"};
     for (size_t i = 0; i < sizeof(kWords) / sizeof(kWords[0]); ++i) {
         *route = (MccRoute)i;
-        if (0 == strcmp(word, kWords[i])) return true;
+        if (mcc_rule_is(word, kWords[i])) return true;
     }
     return false;
 }
 
 // 1: a rule, 0: an empty line, -1: neither.
-static int parse_line(char* line, Rule* rule) {
-    char *words[kWordsWithPml + 1], *state = NULL;
-    int count = 0;
-    line[strcspn(line, "#\r\n")] = '\0';
+static int parse_line(const char* text, Rule* rule) {
+    const MccRuleLine line = mcc_rule_line(text, strlen(text));
+    const MccRuleWord *words = line.words, *pml = &words[kMccRuleMore];
     memset(rule, 0, sizeof(*rule));
-    for (char* word = strtok_r(line, " \t", &state); NULL != word && count <= kWordsWithPml;
-         word = strtok_r(NULL, " \t", &state))
-        words[count++] = word;
-    if (0 == count) return 0;
-    if (kWords != count && kWordsWithPml != count) return -1;
-    const char* pml = kWordsWithPml == count ? words[kWords] : "";
-    if (strlen(pml) >= sizeof(rule->pml)) return -1;
-    strcpy(rule->pml, pml);
-    if (!parse_operation(words[0], rule) || !parse_range(words[1], &rule->members) ||
-        !parse_range(words[2], &rule->hosts) || !parse_range(words[3], &rule->bytes) ||
-        !parse_route(words[4], &rule->route))
+    if (0 == line.count) return 0;
+    if (line.count <= kMccRuleChoice || line.count > kMccRuleWords || 0 != line.wrong) return -1;
+    if (pml->bytes >= sizeof(rule->pml)) return -1;
+    if (pml->bytes > 0) memcpy(rule->pml, pml->text, pml->bytes);
+    rule->members = line.ranges[kMccRuleMembers];
+    rule->hosts = line.ranges[kMccRuleHosts];
+    rule->bytes = line.ranges[kMccRuleBytes];
+    if (!parse_operation(words[kMccRuleOperation], rule) || !parse_route(words[kMccRuleChoice], &rule->route))
         return -1;
-    snprintf(rule->text, sizeof(rule->text), "%s %s %s %s %s %s", words[0], words[1], words[2], words[3],
-             words[4], pml);
+    size_t end = 0;
+    for (int i = 0; i <= kMccRuleChoice && end < sizeof(rule->text); ++i)
+        end += (size_t)snprintf(rule->text + end, sizeof(rule->text) - end, "%.*s ", (int)words[i].bytes,
+                                words[i].text);
+    if (end >= sizeof(rule->text)) return -1;
+    snprintf(rule->text + end, sizeof(rule->text) - end, "%s", rule->pml);
     return 1;
 }
 
@@ -199,8 +183,8 @@ void mcc_rules_print(const MccRules* rules) {
     opal_output(output, "  all * * * here");
 }
 
-static bool is_in(size_t value, Range range) {
-    return value >= range.low && value <= range.high;
+static bool is_in(size_t value, MccRuleRange range) {
+    return value >= range.min && value <= range.max;
 }
 
 static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collective, size_t members) {
@@ -216,10 +200,10 @@ static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, 
     *next = SIZE_MAX;
     for (size_t i = 0; i < rules->count; ++i) {
         const Rule* rule = &rules->rules[i];
-        if (bytes > rule->bytes.high || !fits(rule, m, form, collective, members)) continue;
-        if (bytes < rule->bytes.low && rule->bytes.low < *next) *next = rule->bytes.low;
-        if (bytes < rule->bytes.low) continue;
-        if (rule->bytes.high < *next) *next = rule->bytes.high + 1;
+        if (bytes > rule->bytes.max || !fits(rule, m, form, collective, members)) continue;
+        if (bytes < rule->bytes.min && rule->bytes.min < *next) *next = rule->bytes.min;
+        if (bytes < rule->bytes.min) continue;
+        if (rule->bytes.max < *next) *next = rule->bytes.max + 1;
         return rule->route;
     }
     return kMccHere;

@@ -35,10 +35,11 @@
 #include "core/prepared_call.h"
 #include "core/progress_thread.h"
 #include "core/provider.h"
+#include "core/settings.h"
 
 typedef struct {
     unsigned enabled;  // bit kMccBcast etc.
-    char provider[64];
+    char provider[kMccSettingBytes];
     int min_members;
     uint64_t min_bytes, max_bytes;  // total bytes of an operation
     int join_timeout_ms;

@@ -14,13 +14,6 @@ Pmpi pmpi = {.provider = {.lock = PTHREAD_MUTEX_INITIALIZER}, .own_comm = MPI_CO
 
 extern char** environ;
 
-typedef struct {
-    const char* name;
-    uint64_t value;        // the default, then the value
-    uint64_t low, high;    // valid range
-    const char* words[4];  // or the valid words; the value is the index of a word
-} Setting;
-
 void pmpi_log(int level, const char* format, ...) {
     if (level > pmpi.settings.verbose) return;
     char line[512];
@@ -39,49 +32,54 @@ static const char* value_of(const char* name) {
     return NULL != value && '\0' != value[0] ? value : NULL;
 }
 
-// False: the value is invalid.
-static bool read_setting(Setting* s, char* reason) {
-    const char* value = value_of(s->name);
-    if (NULL == value) return true;
-    if (NULL == s->words[0]) {
-        size_t number = 0;
-        const char* end = mcc_read_number(value, &number);
-        const bool good = NULL != end && '\0' == *end && number >= s->low && number <= s->high;
-        if (good) s->value = number;
-        if (good) return true;
-        snprintf(reason, kMccReasonBytes,
-                 PREFIX "%s=%s: give a number from %llu to %llu (K, M and G are known)", s->name, value,
-                 (unsigned long long)s->low, (unsigned long long)s->high);
-        return false;
-    }
-    char all[100] = "";
-    for (s->value = 0; NULL != s->words[s->value]; ++s->value) {
-        if (0 == strcmp(s->words[s->value], value)) return true;
-        snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", 0 == s->value ? "" : ", ",
-                 s->words[s->value]);
-    }
-    snprintf(reason, kMccReasonBytes, PREFIX "%s=%s is none of %s", s->name, value, all);
-    return false;
-}
-
-// Refuses unknown names, since a misspelt setting would have no effect.
-static bool check_names(const Setting* settings, int count, char* reason) {
+// Refuses unknown names, since a misspelt setting would have no effect. For a name of an older release, the
+// message gives the new one.
+static bool check_names(const char* const names[], size_t count, char* reason) {
+    static const struct {
+        const char *former, *now;
+    } kFormer[] = {{"MIN_BYTES", "BYTES=MIN-MAX"},
+                   {"MAX_BYTES", "BYTES=MIN-MAX"},
+                   {"PROVIDER", "EXPERIMENT=provider=NAME"},
+                   {"JOIN_TIMEOUT", "EXPERIMENT=join_timeout=N"},
+                   {"LINGER", "EXPERIMENT=linger=N"},
+                   {"PROGRESS", "EXPERIMENT=progress=thread or none"},
+                   {"WAIT", "EXPERIMENT=wait=auto, spin or nap"}};
     for (char** entry = environ; NULL != *entry; ++entry) {
         if (0 != strncmp(*entry, PREFIX, sizeof(PREFIX) - 1)) continue;
         const char* name = *entry + sizeof(PREFIX) - 1;
         const size_t letters = strcspn(name, "=");
         char all[kMccReasonBytes] = "";
-        int i = 0;
+        size_t i = 0;
         for (; i < count; ++i) {
-            if (strlen(settings[i].name) == letters && 0 == strncmp(settings[i].name, name, letters)) break;
-            snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", 0 == i ? PREFIX : ", _",
-                     settings[i].name);
+            if (strlen(names[i]) == letters && 0 == strncmp(names[i], name, letters)) break;
+            snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s%s", 0 == i ? PREFIX : ", _", names[i]);
         }
         if (i < count) continue;
         snprintf(reason, kMccReasonBytes, PREFIX "%.*s: there are %s", (int)letters, name, all);
+        for (i = 0; i < sizeof(kFormer) / sizeof(kFormer[0]); ++i)
+            if (strlen(kFormer[i].former) == letters && 0 == strncmp(kFormer[i].former, name, letters))
+                snprintf(reason, kMccReasonBytes, PREFIX "%s has another name now: set " PREFIX "%s",
+                         kFormer[i].former, kFormer[i].now);
         return false;
     }
     return true;
+}
+
+// "N" (at least), "N-M", "N-" or "-M".
+static bool read_bytes(const char* text, PmpiSettings* s, char* reason) {
+    enum { kMax = 1 << 30 };
+    size_t low = 0, high = kMax;
+    const char* at = text;
+    if ('-' != *at) at = mcc_read_number(at, &low);
+    if (NULL != at && '-' == *at && '\0' != *++at) at = mcc_read_number(at, &high);
+    if (NULL != at && '\0' == *at && at != text + ('-' == *text) && low <= high && high <= kMax) {
+        s->min_bytes = low;
+        s->max_bytes = high;
+        return true;
+    }
+    snprintf(reason, kMccReasonBytes,
+             PREFIX "BYTES=%.60s: give MIN-MAX, MIN- or -MAX, from 0 to 1G (K, M and G are known)", text);
+    return false;
 }
 
 // Hydra sets MPI_LOCALNRANKS to the number of the job's processes on this host. Without this variable,
@@ -94,32 +92,34 @@ static bool more_ranks_than_cores(void) {
 }
 
 bool pmpi_settings_read(PmpiSettings* s, char* reason) {
-    enum { kVerbose, kMinMembers, kMinBytes, kMaxBytes, kJoinTimeout, kLinger, kProgress, kWait, kRead };
-    enum { kEnable = kRead, kProvider, kSettings };
-    Setting settings[kSettings] = {
-        [kVerbose] = {"VERBOSE", .high = 2},
-        [kMinMembers] = {"MIN_MEMBERS", .value = 2, .low = 2, .high = 1 << 20},
-        [kMinBytes] = {"MIN_BYTES", .high = 1 << 30},
-        [kMaxBytes] = {"MAX_BYTES", .value = 1 << 30, .high = 1 << 30},
-        [kJoinTimeout] = {"JOIN_TIMEOUT", .value = 30000, .low = 1, .high = 3600000},
-        [kLinger] = {"LINGER", .value = 2000, .high = 3600000},
-        [kProgress] = {"PROGRESS", .value = 1, .words = {"none", "thread"}},
-        [kWait] = {"WAIT", .words = {"auto", "spin", "nap"}},
-        [kEnable] = {"ENABLE", .value = 0},
-        [kProvider] = {"PROVIDER", .value = 0}};
+    enum { kVerbose, kMinMembers, kNumbers };
+    enum { kJoinTimeout, kLinger, kProgress, kWait, kProvider, kExperiments };
+    static const char* const kNames[] = {"ENABLE", "MIN_MEMBERS", "BYTES", "VERBOSE", "EXPERIMENT"};
+    *s = (PmpiSettings){.provider = "mcastcoll"};
+    MccSetting numbers[kNumbers] = {[kVerbose] = {"VERBOSE", .high = 2},
+                                    [kMinMembers] = {"MIN_MEMBERS", .value = 2, .low = 2, .high = 1 << 20}};
+    MccSetting experiments[kExperiments] = {
+        [kJoinTimeout] = {"join_timeout", .value = 30000, .low = 1, .high = 3600000},
+        [kLinger] = {"linger", .value = 2000, .high = 3600000},
+        [kProgress] = {"progress", .value = 1, .words = {"none", "thread"}},
+        [kWait] = {"wait", .words = {"auto", "spin", "nap"}},
+        [kProvider] = {"provider", .text = s->provider}};
     bool good = true;
-    for (int i = 0; i < kRead && good; ++i) good = read_setting(&settings[i], reason);
-    const char *enable = value_of("ENABLE"), *provider = value_of("PROVIDER");
-    *s = (PmpiSettings){.min_members = (int)settings[kMinMembers].value,
-                        .min_bytes = settings[kMinBytes].value,
-                        .max_bytes = settings[kMaxBytes].value,
-                        .join_timeout_ms = (int)settings[kJoinTimeout].value,
-                        .linger_ms = (int)settings[kLinger].value,
-                        .progress_thread = 1 == settings[kProgress].value,
-                        .verbose = (int)settings[kVerbose].value};
-    s->nap = 2 == settings[kWait].value || (0 == settings[kWait].value && more_ranks_than_cores());
-    snprintf(s->provider, sizeof(s->provider), "%s", NULL != provider ? provider : "mcastcoll");
-    return good &&
+    for (int i = 0; i < kNumbers && good; ++i) {
+        const char* value = value_of(numbers[i].name);
+        good = NULL == value || mcc_read_setting(PREFIX, &numbers[i], value, reason);
+    }
+    const char *enable = value_of("ENABLE"), *bytes = value_of("BYTES"), *list = value_of("EXPERIMENT");
+    good = good && read_bytes(NULL != bytes ? bytes : "0-", s, reason) &&
+           mcc_read_experiment(PREFIX "EXPERIMENT", NULL != list ? list : "", experiments, kExperiments,
+                               reason) &&
            mcc_read_collectives(PREFIX "ENABLE", NULL != enable ? enable : "all", &s->enabled, reason) &&
-           check_names(settings, kSettings, reason);
+           check_names(kNames, sizeof(kNames) / sizeof(kNames[0]), reason);
+    s->verbose = (int)numbers[kVerbose].value;
+    s->min_members = (int)numbers[kMinMembers].value;
+    s->join_timeout_ms = (int)experiments[kJoinTimeout].value;
+    s->linger_ms = (int)experiments[kLinger].value;
+    s->progress_thread = 1 == experiments[kProgress].value;
+    s->nap = 2 == experiments[kWait].value || (0 == experiments[kWait].value && more_ranks_than_cores());
+    return good;
 }

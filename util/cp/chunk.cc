@@ -1,5 +1,6 @@
 #include "cp/chunk.h"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 

@@ -1,6 +1,6 @@
 # mcastcoll-cp: copies files to the disks of many hosts.
 bin_PROGRAMS += %reldir%/mcastcoll-cp
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/channel.cc \
 	%reldir%/channel.h \
 	%reldir%/copy.cc \
@@ -10,9 +10,14 @@ mcc_parts += \
 	%reldir%/progress.h \
 	%reldir%/stream.cc \
 	%reldir%/stream.h
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
-nodist_%canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/summary.cc
+if ONE_FILE
+nodist_%canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_mcastcoll_cp_SOURCES += $(%canon_reldir%_parts)
+endif
 %canon_reldir%_mcastcoll_cp_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_cp_LDADD = %reldir%/libmcccopy.a $(MCC_HOST_SET) $(LIBFABRIC_LIBS) $(OPENSSL_LIBS)
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/result.h"
+
 namespace mcastcoll::cp {
 namespace {
 

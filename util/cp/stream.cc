@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hostset/encoding.h"
 #include "wire/bytes.h"
 

@@ -52,7 +52,7 @@ struct Libraries {
     std::vector<std::string> settings;  // FI_MCASTCOLL_*, as NAME=VALUE
     std::string settings_error;         // the provider's error message about the settings
     bool multicast = true;              // FI_MCASTCOLL_MULTICAST
-    bool wants_verbs = false;           // FI_MCASTCOLL_TRANSPORT, or the inner provider
+    bool wants_verbs = false;           // FI_MCASTCOLL_MULTICAST, or the inner provider
 };
 
 struct Network {

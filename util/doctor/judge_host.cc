@@ -178,7 +178,7 @@ void judge_rdma(Judging& judging) {
                                               fmt::join(host.rdma.devices, ", ")),
                            host.rdma.group.why_not + ".",
                            "Multicasts use UDP instead.",
-                           none ? "unset FI_MCASTCOLL_TRANSPORT, or load the device's driver"
+                           none ? "unset FI_MCASTCOLL_MULTICAST, or load the device's driver"
                                 : "FI_MCASTCOLL_IFACE=NAME with the interface that belongs to the device; on "
                                   "InfiniBand check whether a subnet manager runs (sminfo)",
                            {}};

@@ -1,6 +1,6 @@
 # mcastcoll-doctor: checks whether and how well mcastcoll will work on some hosts.
 bin_PROGRAMS += %reldir%/mcastcoll-doctor
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/end_to_end.cc \
 	%reldir%/end_to_end.h \
 	%reldir%/examination.cc \
@@ -19,8 +19,13 @@ mcc_parts += \
 	%reldir%/querier.cc \
 	%reldir%/rdma.cc \
 	%reldir%/system.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
 nodist_%canon_reldir%_mcastcoll_doctor_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_mcastcoll_doctor_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_mcastcoll_doctor_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_doctor_LDADD = %reldir%/libmccdoctor.a prov/mcastcoll/ports/libmccports.la \
 	prov/mcastcoll/provider/libmccprovider.la prov/mcastcoll/group/libmccgroup.la $(MCC_HOST_SET) $(LIBFABRIC_LIBS)

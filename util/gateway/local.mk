@@ -1,5 +1,5 @@
 # mcastcoll-gateway: connects a site with other sites.
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/connection.cc \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
@@ -19,9 +19,14 @@ mcc_parts += \
 	%reldir%/sockets.h \
 	%reldir%/tls.cc \
 	%reldir%/tls.h
+mcc_parts += $(%canon_reldir%_parts)
 bin_PROGRAMS += %reldir%/mcastcoll-gateway
-nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc
+if ONE_FILE
+nodist_%canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_mcastcoll_gateway_SOURCES += $(%canon_reldir%_parts)
+endif
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_gateway_LDADD = $(MCC_ARGUMENTS) util/gateway/session/libmccsession.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/wire/libmccwire.la \

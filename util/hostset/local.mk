@@ -2,7 +2,7 @@
 MCC_HOST_SET = util/hostset/libmcchostset.a $(MCC_ARGUMENTS) prov/mcastcoll/topology/libmccdiscover.la prov/mcastcoll/sites/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/wire/libmccwire.la prov/mcastcoll/base/libmccbase.la $(PMIX_LIBS) -lpthread
 noinst_LIBRARIES += util/hostset/libmcchostset.a
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/agents.cc \
 	%reldir%/agents.h \
 	%reldir%/encoding.cc \
@@ -16,14 +16,19 @@ mcc_parts += \
 	%reldir%/link.cc \
 	%reldir%/link.h \
 	%reldir%/messages.h
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
-nodist_%canon_reldir%_libmcchostset_a_SOURCES = %reldir%/all.cc
 %canon_reldir%_libmcchostset_a_SOURCES = util/gateway/sockets.cc
 %canon_reldir%_libmcchostset_a_CPPFLAGS = $(AM_CPPFLAGS) $(PMIX_CFLAGS) -I$(top_srcdir)/util
 if HAVE_PMIX
 %canon_reldir%_libmcchostset_a_SOURCES += %reldir%/launcher_pmix.cc
 else
 %canon_reldir%_libmcchostset_a_SOURCES += %reldir%/launcher_absent.cc
+endif
+if ONE_FILE
+nodist_%canon_reldir%_libmcchostset_a_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmcchostset_a_SOURCES += $(%canon_reldir%_parts)
 endif
 
 # A program that forms a host set and exchanges, for the test.

@@ -2,7 +2,7 @@
 # provider's archives.
 MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(MCC_ARGUMENTS)
 noinst_LTLIBRARIES += %reldir%/libmccsim.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/application.cc \
 	%reldir%/campaign.cc \
 	%reldir%/event_queue.h \
@@ -48,8 +48,13 @@ mcc_parts += \
 	%reldir%/text.h \
 	%reldir%/world.cc \
 	%reldir%/world.h
-nodist_%canon_reldir%_libmccsim_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 %canon_reldir%_libmccsim_la_SOURCES = %reldir%/memory_meter.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmccsim_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccsim_la_SOURCES += $(%canon_reldir%_parts)
+endif
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmccsim_la_CPPFLAGS = $(AM_CPPFLAGS) -DMCC_VERSION='"$(PACKAGE_VERSION)"' -I$(top_srcdir)/util -I$(top_srcdir)/%reldir%
 %canon_reldir%_libmccsim_la_LIBADD = prov/mcastcoll/transport/libmcctransport.la
@@ -87,7 +92,7 @@ dist_man_MANS += man/mcastcoll-sim.1
 TESTS += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 EXTRA_DIST += %reldir%/test_campaign.sh %reldir%/test_command_line.sh %reldir%/test_figures.sh
 
-EXTRA_DIST += docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md docs/REDUNDANCY.md \
+EXTRA_DIST += docs/EXPERIMENTS.md docs/FIGURES.md docs/PAPERS.md docs/POLICIES.md docs/REDUNDANCY.md \
 	docs/figures/policies.csv docs/figures/policies.svg \
 	docs/figures/size.csv docs/figures/size.svg \
 	docs/figures/ranks.csv docs/figures/ranks.svg \

@@ -212,12 +212,20 @@ Collective draw_collective(Random& random, std::uint32_t members) {
     return what;
 }
 
-// An algorithm for a kind, for all sizes.
+// An algorithm for a kind, for all sizes. One draw more than there are algorithms gives a row for a size that
+// no operation has, so that the rows below decide.
 levels::Row draw_row(Random& random) {
     levels::Row row;
     do {
         row.kind = static_cast<Kind>(random.below(levels::kKinds));
-        row.choice.algorithm = static_cast<levels::Algorithm>(random.below(levels::kAlgorithms));
+        const std::uint64_t drawn = random.below(levels::kAlgorithms + 1);
+        if (drawn == levels::kAlgorithms) {
+            row.bytes = {UINT64_MAX, UINT64_MAX};
+            row.choice.algorithm =
+                moves_blocks(row.kind) ? levels::Algorithm::messages : levels::Algorithm::levels;
+            return row;
+        }
+        row.choice.algorithm = static_cast<levels::Algorithm>(drawn);
     } while (!levels::allowed(row.kind, row.choice.algorithm));
     const bool chained =
         row.choice.algorithm == levels::Algorithm::chains || row.choice.algorithm == levels::Algorithm::split;

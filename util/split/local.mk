@@ -1,15 +1,20 @@
 # The library that is preloaded into unmodified programs and routes their connections to other sites through
 # gateways.
 noinst_LTLIBRARIES += %reldir%/libmccsplit.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/call.cc \
 	%reldir%/call.h \
 	%reldir%/connections.h \
 	%reldir%/interpose.cc \
 	%reldir%/ledger.cc \
 	%reldir%/prefaces.cc
-nodist_%canon_reldir%_libmccsplit_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmccsplit_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccsplit_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmccsplit_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_libmccsplit_la_LIBADD = prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la
 lib_LTLIBRARIES += libmcastcoll-split.la

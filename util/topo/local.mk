@@ -1,6 +1,6 @@
 # mcastcoll-topo: shows the places of processes and the trees that result.
 bin_PROGRAMS += %reldir%/mcastcoll-topo
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/job_command.cc \
 	%reldir%/job_command.h \
 	%reldir%/json.cc \
@@ -14,11 +14,16 @@ mcc_parts += \
 	%reldir%/topo.h \
 	%reldir%/watch.cc \
 	%reldir%/watch.h
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
-nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
 %canon_reldir%_mcastcoll_topo_SOURCES = \
 	prov/mcastcoll/levels/selection.cc \
 	prov/mcastcoll/provider/selection_file.cc
+if ONE_FILE
+nodist_%canon_reldir%_mcastcoll_topo_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_mcastcoll_topo_SOURCES += $(%canon_reldir%_parts)
+endif
 %canon_reldir%_mcastcoll_topo_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util -DMCC_VERSION='"$(PACKAGE_VERSION)"'
 %canon_reldir%_mcastcoll_topo_LDADD = %reldir%/libmccjob.a $(MCC_HOST_SET)
 

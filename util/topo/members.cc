@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "topo.h"

@@ -23,12 +23,12 @@ $2" || fail "$1"
 assert "host" in o["place"] and isinstance(o["notes"], list), o'
 
 # The table of algorithms: the output can be read again.
-printf 'allgather * * -4K none # mine\nallreduce 2-8 * 1M- split:2\n' >"$scratch/selection"
+printf 'allgather * * -4K messages # mine\nallreduce 2-8 * 1M- split:2\n' >"$scratch/selection"
 FI_MCASTCOLL_SELECTION=$scratch/selection "$topo" --selection >"$scratch/printed" || fail "cannot print the table of algorithms"
 grep -q "selection line 2\$" "$scratch/printed" || fail "a row of the file has no reason"
 FI_MCASTCOLL_SELECTION=$scratch/printed "$topo" --selection --json | check "the table of algorithms" '
 rows = o["rows"]
-assert (rows[0]["operation"], rows[0]["bytes"], rows[0]["algorithm"]) == ("allgather", [0, 4096], "none"), rows
+assert (rows[0]["operation"], rows[0]["bytes"], rows[0]["algorithm"]) == ("allgather", [0, 4096], "messages"), rows
 assert rows[1]["members"] == [2, 8] and rows[1]["algorithm"] == "split:2", rows
 assert all(r["why"] for r in rows) and rows[-1]["why"].startswith("built in: "), rows'
 echo 'allgather * * * ring' >"$scratch/selection"

@@ -13,6 +13,7 @@ noinst_LTLIBRARIES += %reldir%/libmccbase.la
 	%reldir%/rank_set.h \
 	%reldir%/result.h \
 	%reldir%/ring.h \
+	%reldir%/rule_line.h \
 	%reldir%/secret_file.cc \
 	%reldir%/secret_file.h \
 	%reldir%/standard.h \

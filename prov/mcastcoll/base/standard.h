@@ -1,5 +1,5 @@
 // Headers of the standard library and of fmt that many files include. g++ precompiles this header and reads
-// it before every C++ file (Makefile.am), which halves the compile time of most files. Each file still
+// it before every C++ file (m4/build_speed.m4), which halves the compile time of most files. Each file still
 // includes all the headers for its code, because other compilers do not read this header first.
 #include <fmt/format.h>
 

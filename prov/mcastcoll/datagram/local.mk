@@ -1,6 +1,6 @@
 # FI_MULTICAST endpoints: a separate product, beside the collectives.
 noinst_LTLIBRARIES += %reldir%/libmccdatagram.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/address_vector.cc \
 	%reldir%/address_vector.h \
 	%reldir%/channel.cc \
@@ -24,8 +24,13 @@ mcc_parts += \
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
 	%reldir%/transfer.cc
-nodist_%canon_reldir%_libmccdatagram_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmccdatagram_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccdatagram_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmccdatagram_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmccdatagram_la_LIBADD = prov/mcastcoll/reliable/libmccreliable.la
 EXTRA_DIST += %reldir%/README.md

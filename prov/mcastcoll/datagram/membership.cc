@@ -85,9 +85,10 @@ void Membership::report_lost(const SocketAddress& member, reliable::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
     log_line(Level::info, "{}: {} {}", joined_.group, member,
-             how == reliable::Loss::silent     ? "has sent nothing for FI_MCASTCOLL_PEER_TIMEOUT"
+             how == reliable::Loss::silent
+                 ? "has sent nothing for the time of FI_MCASTCOLL_EXPERIMENT=peer_timeout"
              : how == reliable::Loss::expelled ? "has expelled this member, because it was too slow"
-                                               : "no longer stores the messages that are missing here");
+                                           : "no longer stores the messages that are missing here");
     report_error(FI_NOTIFY, how == reliable::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
                  parent().number_of(member));
 }
@@ -122,7 +123,7 @@ Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t
     return {};
 }
 
-// Serves repairs of messages sent so far, for at most the time of FI_MCASTCOLL_LINGER.
+// Serves repairs of messages sent so far, for at most the time of the setting "linger".
 void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
     while (!joined_.reliable_group->is_settled() && !deadline.over()) {

@@ -7,7 +7,7 @@
 // slowest member. A packet from more than a window ahead also implies that the watermark has risen.
 //
 // Under policy sync (LA-MPI's delayed synchronisation) operation n uses channel n mod K
-// (`FI_MCASTCOLL_CHANNELS`, 16): nothing is sent per broadcast, the agreement takes place every K operations,
+// (setting "channels", 16): nothing is sent per broadcast, the agreement takes place every K operations,
 // and rank 0 multicasts the result.
 //
 // Leaving a closed group is the last agreement: a member stays until the whole group has closed, because a

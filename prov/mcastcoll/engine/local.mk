@@ -1,5 +1,5 @@
 noinst_LTLIBRARIES += %reldir%/libmccengine.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/admission.cc \
 	%reldir%/admission.h \
 	%reldir%/ballots.cc \
@@ -50,8 +50,13 @@ mcc_parts += \
 	%reldir%/supply_graph.h \
 	%reldir%/suspicion.h \
 	%reldir%/timing.h
-nodist_%canon_reldir%_libmccengine_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmccengine_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccengine_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmccengine_la_CPPFLAGS = $(AM_CPPFLAGS) $(ISAL_CFLAGS)
 %canon_reldir%_libmccengine_la_LIBADD = prov/mcastcoll/wire/libmccwire.la $(ISAL_LIBS)
 EXTRA_DIST += %reldir%/README.md docs/ENGINE.md

@@ -5,7 +5,7 @@
 // policy's name. No mode relies on another member's mode: every receiver has a deadline after which it sends
 // a NAK to its supplier, which queues the NAK. A test mixes all policies in one group.
 //
-//     FI_MCASTCOLL_REPAIR  a receiver with missing data                  a member with the data
+//     setting "repair"     a receiver with missing data                  a member with the data
 //     pull (default)       NAK to the ring predecessor at its deadline   answers NAKs
 //     push                 waits four times as long; requests large      forwards small messages to its ring
 //                          messages from the start                       successor
@@ -35,7 +35,7 @@
 // docs/POLICIES.md has measurements of all policies. Engine::policy() returns the current mode and these
 // numbers; changes are logged at info level and counted (policy_changes).
 //
-// Root synchronisation (FI_MCASTCOLL_ROOT_SYNC; Hoefler, Siebert, Rehm 2007, section 2.1; agreed in the
+// Root synchronisation (setting "root_sync"; Hoefler, Siebert, Rehm 2007, section 2.1; agreed in the
 // welcome): before stage 1 a root does not wait (none, default); waits a fixed time (delay:USEC); waits until
 // one process, drawn per operation from the group key, reports that it has entered, at most four round trips
 // (random); or chooses (adaptive). Adaptive counts the own operations for which a NAK came after stage 1.

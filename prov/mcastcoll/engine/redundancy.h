@@ -1,5 +1,5 @@
 // Loss of the multicast, as members report it to each other, and what roots multicast beyond a message
-// because of that loss (FI_MCASTCOLL_REDUNDANCY).
+// because of that loss (setting "redundancy").
 //
 // A repaired loss costs a deadline, a NAK and an answer: about five times as long as the broadcast. While
 // enough is lost, roots multicast more than a message, and stop when losses stop. Repair stays underneath and

@@ -159,11 +159,6 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, parameters_.self);
     if (parameters_.means.key) message_key_ = key_of_group(agreement, *parameters_.means.key, "words");
-    agreed_ = {.repair = static_cast<engine::Repair>(agreement.repair),
-               .redundancy = static_cast<engine::Redundancy>(agreement.redundancy),
-               .channels = agreement.channels,
-               .root_sync = static_cast<engine::RootSync>(agreement.root_sync),
-               .root_delay_us = agreement.root_delay_us};
     // If allocation fails no level exists.
     levels::Owner& owner = *this;
     auto levels = std::make_unique<LevelSet>(std::move(standing), parameters_.self, parameters_.means,

@@ -66,8 +66,6 @@ class Group final : private levels::Owner {
     }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
-    // The agreed settings. Valid once formed.
-    const GroupSettings& agreed() const { return agreed_; }
     // Valid once formed.
     LevelSet& levels() const { return *levels_; }
     // The same for mcastcoll-topo.
@@ -154,9 +152,8 @@ class Group final : private levels::Owner {
     Losses::Loss failure_;
     std::string failure_text_;
     std::set<Rank> informed_deaths_;  // lost ranks for which others were informed
-    GroupSettings agreed_;
-    std::uint32_t sequence_;     // part of the group's join id
-    wire::JoinKey message_key_;  // derived when the group forms, if messages have tags
+    std::uint32_t sequence_;          // part of the group's join id
+    wire::JoinKey message_key_;       // derived when the group forms, if messages have tags
     std::unique_ptr<LevelSet> levels_;
     StallTimer stall_timer_;
     bool touched_ = false;     // an event came since the last pump()

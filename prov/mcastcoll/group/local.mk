@@ -1,6 +1,6 @@
 # The life of a group; makes no system calls.
 noinst_LTLIBRARIES += %reldir%/libmccgroup.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/gathering.cc \
 	%reldir%/gathering.h \
 	%reldir%/group.cc \
@@ -27,7 +27,12 @@ mcc_parts += \
 	%reldir%/survey.h \
 	%reldir%/welcome.cc \
 	%reldir%/welcome.h
-nodist_%canon_reldir%_libmccgroup_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmccgroup_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccgroup_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmccgroup_la_LIBADD = prov/mcastcoll/levels/libmcclevels.la
 EXTRA_DIST += %reldir%/README.md

@@ -1,6 +1,6 @@
 # Collectives in shared memory between the processes of one host.
 noinst_LTLIBRARIES += %reldir%/libmcchost.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/blocks.cc \
 	%reldir%/broadcast.cc \
 	%reldir%/calibration.cc \
@@ -22,7 +22,12 @@ mcc_parts += \
 	%reldir%/team.h \
 	%reldir%/waiting.cc \
 	%reldir%/waiting.h
-nodist_%canon_reldir%_libmcchost_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmcchost_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmcchost_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmcchost_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS)
 EXTRA_DIST += %reldir%/README.md

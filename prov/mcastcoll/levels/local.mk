@@ -1,6 +1,6 @@
 # Composes an operation from the levels host, segment and site.
 noinst_LTLIBRARIES += %reldir%/libmcclevels.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/exchange_level.cc \
 	%reldir%/exchange_level.h \
 	%reldir%/hierarchy.cc \
@@ -22,7 +22,12 @@ mcc_parts += \
 	%reldir%/selection.h \
 	%reldir%/site_level.cc \
 	%reldir%/site_level.h
-nodist_%canon_reldir%_libmcclevels_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmcclevels_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmcclevels_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmcclevels_la_LIBADD = prov/mcastcoll/engine/libmccengine.la
 EXTRA_DIST += %reldir%/README.md

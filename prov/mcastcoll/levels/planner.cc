@@ -27,9 +27,8 @@ Planner::Planner(const Placement& placement, std::array<Level*, kLevels> levels,
       composites_(max_open) {}
 
 // The selection's choice, unless this group lacks a required level.
-Selection::Decision Planner::decide(const Request& request) const {
-    Selection::Decision decision = selection_.decide(request.kind, longest(request));
-    Choice& choice = decision.choice;
+Choice Planner::decide(const Request& request) const {
+    Choice choice = selection_.decide(request.kind, longest(request));
     if (placement_.hosts() == 1) {
         choice = {};
     } else if (choice.algorithm == Algorithm::messages && request.kind == Kind::allgather &&
@@ -38,12 +37,12 @@ Selection::Decision Planner::decide(const Request& request) const {
     } else if (choice.algorithm == Algorithm::split && !hierarchy_.supports(Kind::reduce_scatter)) {
         choice = {};
     }
-    return decision;
+    return choice;
 }
 
 int Planner::submit(const Request& request, Nanoseconds now) {
     if (error_ != 0) return error_;
-    const Choice choice = decide(request).choice;
+    const Choice choice = decide(request);
     const bool direct = choice.algorithm == Algorithm::levels || choice.algorithm == Algorithm::messages;
     if (direct && !hierarchy_.supports(request.kind)) return ENOSYS;
     if (next_ - first_open_ == composites_.size()) return EAGAIN;

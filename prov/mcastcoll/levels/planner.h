@@ -58,7 +58,7 @@ class Planner final : private Owner {
     int error() const { return error_; }
 
     // The algorithm for such an operation.
-    Selection::Decision decide(const Request& request) const;
+    Choice decide(const Request& request) const;
 
     // A choice that was made for the first time.
     struct News {

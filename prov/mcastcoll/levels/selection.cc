@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 
+#include "base/rule_line.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::levels {
@@ -32,16 +32,16 @@ static_assert(kBuiltIn.size() <= kMaxBuiltIn);
 
 // The algorithms allowed for each operation. The first one is the fallback.
 constexpr bool kAllowed[kKinds][kAlgorithms] = {
-    // levels, messages, reduction, chains, split, none
-    {true, false, false, false, false, true},  // broadcast
-    {true, false, false, false, false, true},  // barrier
-    {true, false, false, false, false, true},  // reduce
-    {true, false, false, false, true, true},   // allreduce
-    {false, true, true, true, false, true},    // allgather
-    {false, true, false, false, false, true},  // gather
-    {false, true, false, false, false, true},  // scatter
-    {false, true, false, false, false, true},  // alltoall
-    {false, true, false, false, false, true},  // reduce_scatter
+    // levels, messages, reduction, chains, split
+    {true, false, false, false, false},  // broadcast
+    {true, false, false, false, false},  // barrier
+    {true, false, false, false, false},  // reduce
+    {true, false, false, false, true},   // allreduce
+    {false, true, true, true, false},    // allgather
+    {false, true, false, false, false},  // gather
+    {false, true, false, false, false},  // scatter
+    {false, true, false, false, false},  // alltoall
+    {false, true, false, false, false},  // reduce_scatter
 };
 
 constexpr bool is_chained(Algorithm algorithm) {
@@ -60,8 +60,7 @@ constexpr Algorithm fallback(Kind kind) {
 }  // namespace
 
 std::string_view name_of(Algorithm algorithm) {
-    constexpr std::string_view kNames[kAlgorithms] = {"levels", "messages", "reduction",
-                                                      "chains", "split",    "none"};
+    constexpr std::string_view kNames[kAlgorithms] = {"levels", "messages", "reduction", "chains", "split"};
     return kNames[static_cast<std::size_t>(algorithm) % kAlgorithms];
 }
 
@@ -84,18 +83,10 @@ Selection::Selection(std::span<const Row> user, std::uint32_t members, std::size
                 rules_.push_back({row.kind, row.choice, row.bytes});
 }
 
-Selection::Decision Selection::decide(Kind kind, std::uint64_t bytes) const {
-    Decision decision{{fallback(kind), 0}, false};
-    for (const Rule& rule : rules_) {
-        if (rule.kind != kind || !rule.bytes.has(bytes)) continue;
-        if (rule.choice.algorithm == Algorithm::none) {
-            decision.aside = true;
-            continue;
-        }
-        decision.choice = rule.choice;
-        break;
-    }
-    return decision;
+Choice Selection::decide(Kind kind, std::uint64_t bytes) const {
+    for (const Rule& rule : rules_)
+        if (rule.kind == kind && rule.bytes.has(bytes)) return rule.choice;
+    return {fallback(kind), 0};
 }
 
 std::vector<std::byte> Selection::encode() const {
@@ -135,8 +126,6 @@ std::optional<Selection> Selection::decode(Bytes bytes) {
 
 namespace {
 
-constexpr std::size_t kColumns = 5;
-
 void append(std::string& names, std::string_view name) {
     if (!names.empty()) names += ", ";
     names += name;
@@ -159,40 +148,8 @@ std::string algorithm_names(Kind kind) {
     return names;
 }
 
-std::vector<std::string_view> words_of(std::string_view line) {
-    constexpr std::string_view kBlanks = " \t\r";
-    std::vector<std::string_view> words;
-    for (std::size_t to = 0, from; (from = line.find_first_not_of(kBlanks, to)) != line.npos;) {
-        to = std::min(line.find_first_of(kBlanks, from), line.size());
-        words.push_back(line.substr(from, to - from));
-    }
-    return words;
-}
-
-// Parses a number, with K, M or G for powers of 1024.
-std::optional<std::uint64_t> number_of(std::string_view text, bool suffixes) {
-    std::uint64_t value = 0;
-    const char* last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, value);
-    if (error != std::errc() || last - end > 1) return std::nullopt;
-    if (end == last) return value;
-    const std::size_t power = std::string_view("KMG").find(*end);
-    if (!suffixes || power == std::string_view::npos) return std::nullopt;
-    const auto bits = static_cast<unsigned>(10 * (power + 1));
-    if (value > UINT64_MAX >> bits) return std::nullopt;
-    return value << bits;
-}
-
-std::optional<Range> range_of(std::string_view text, bool suffixes) {
-    if (text == "*") return Range{};
-    const std::size_t dash = text.find('-');
-    const std::string_view first = text.substr(0, dash);
-    const std::string_view last = dash == std::string_view::npos ? first : text.substr(dash + 1);
-    if (first.empty() && last.empty()) return std::nullopt;
-    const auto min = first.empty() ? std::optional<std::uint64_t>(0) : number_of(first, suffixes);
-    const auto max = last.empty() ? std::optional<std::uint64_t>(UINT64_MAX) : number_of(last, suffixes);
-    if (!min || !max || *min > *max) return std::nullopt;
-    return Range{*min, *max};
+std::string_view text_of(const MccRuleWord& word) {
+    return {word.text, word.bytes};
 }
 
 std::optional<Choice> choice_of(Kind kind, std::string_view text) {
@@ -200,10 +157,13 @@ std::optional<Choice> choice_of(Kind kind, std::string_view text) {
     for (std::size_t i = 0; i < kAlgorithms; ++i) {
         const auto algorithm = static_cast<Algorithm>(i);
         if (name_of(algorithm) != text.substr(0, colon)) continue;
-        std::optional<std::uint64_t> chains = is_chained(algorithm) ? kUsualChains : 0;
-        if (colon != std::string_view::npos) chains = number_of(text.substr(colon + 1), false);
-        if (!chains || *chains > kMaxChains || (colon != std::string_view::npos && *chains == 0)) break;
-        const Choice choice{algorithm, static_cast<std::uint16_t>(*chains)};
+        std::uint64_t chains = is_chained(algorithm) ? kUsualChains : 0;
+        if (colon != std::string_view::npos &&
+            (!mcc_rule_number(text.data() + colon + 1, text.data() + text.size(), false, &chains) ||
+             chains == 0))
+            break;
+        if (chains > kMaxChains) break;
+        const Choice choice{algorithm, static_cast<std::uint16_t>(chains)};
         if (is_possible(kind, choice)) return choice;
     }
     return std::nullopt;
@@ -227,32 +187,34 @@ std::string range_text(const Range& range, bool bytes) {
            (range.max == UINT64_MAX ? "" : number(range.max));
 }
 
-Result<Row> parse_row(const std::vector<std::string_view>& words) {
-    if (words.size() != kColumns)
+Result<Row> parse_row(const MccRuleLine& line) {
+    if (line.count != kMccRuleChoice + 1)
         return Error{
             EINVAL,
             fmt::format(
                 "a row must have five columns: operation, members, hosts, bytes, algorithm; this row has {}",
-                words.size())};
+                line.count)};
     Row row;
-    const auto kind = kind_named(words[0]);
-    if (!kind) return Error{EINVAL, fmt::format("operation '{}' may be {}", words[0], kind_names())};
+    const std::string_view operation = text_of(line.words[kMccRuleOperation]);
+    const auto kind = kind_named(operation == "bcast" ? name_of(Kind::broadcast) : operation);
+    if (!kind) return Error{EINVAL, fmt::format("operation '{}' may be {}", operation, kind_names())};
     row.kind = *kind;
-    constexpr std::array kRanges = {std::pair{"members", &Row::members}, std::pair{"hosts", &Row::hosts},
-                                    std::pair{"bytes", &Row::bytes}};
-    for (std::size_t i = 0; i < kRanges.size(); ++i) {
-        const auto& [name, place] = kRanges[i];
-        const bool bytes = place == &Row::bytes;
-        const auto range = range_of(words[1 + i], bytes);
-        if (!range)
-            return Error{EINVAL, fmt::format("{} '{}' may be *, N, N-M, N- or -M{}", name, words[1 + i],
-                                             bytes ? ", with K, M or G after a number" : "")};
-        row.*place = *range;
+    if (line.wrong != 0) {
+        constexpr std::array kNames = {"", "members", "hosts", "bytes"};
+        return Error{
+            EINVAL, fmt::format("{} '{}' may be *, N, N-M, N- or -M{}",
+                                kNames[static_cast<std::size_t>(line.wrong)], text_of(line.words[line.wrong]),
+                                line.wrong == kMccRuleBytes ? ", with K, M or G after a number" : "")};
     }
-    const auto choice = choice_of(row.kind, words[4]);
+    const auto range = [&](int column) { return Range{line.ranges[column].min, line.ranges[column].max}; };
+    row.members = range(kMccRuleMembers);
+    row.hosts = range(kMccRuleHosts);
+    row.bytes = range(kMccRuleBytes);
+    const auto choice = choice_of(row.kind, text_of(line.words[kMccRuleChoice]));
     if (!choice)
-        return Error{EINVAL, fmt::format("algorithm '{}' of {} may be {}", words[4], words[0],
-                                         algorithm_names(row.kind))};
+        return Error{EINVAL,
+                     fmt::format("algorithm '{}' of {} may be {}", text_of(line.words[kMccRuleChoice]),
+                                 operation, algorithm_names(row.kind))};
     row.choice = *choice;
     return row;
 }
@@ -264,8 +226,8 @@ Result<std::vector<Row>> parse_selection(std::string_view text) {
     for (std::uint32_t line = 1; !text.empty(); ++line) {
         const std::string_view content = text.substr(0, text.find('\n'));
         text.remove_prefix(std::min(content.size() + 1, text.size()));
-        const auto words = words_of(content.substr(0, content.find('#')));
-        if (words.empty()) continue;
+        const MccRuleLine words = mcc_rule_line(content.data(), content.size());
+        if (words.count == 0) continue;
         auto row = parse_row(words);
         if (row && rows.size() + kMaxBuiltIn == kMaxRows)
             row = Error{EINVAL, fmt::format("more than {} rows", kMaxRows - kMaxBuiltIn)};

@@ -2,16 +2,15 @@
 //
 // A row consists of an operation, ranges of members, hosts and bytes, and an algorithm. The first matching
 // row decides. User rows precede the built-in rows, so a file contains differences only. A row is one line of
-// text:
+// text (grammar: base/rule_line.h):
 //
 //     # operation  members  hosts  bytes   algorithm
 //     allgather    *        2-     -8K     reduction
 //     allgather    2-64     *      *       chains:4
-//     alltoall     *        2-     1M-     none
+//     allreduce    *        2-     1M-     split:4
 //
 // Bytes are those of the longest buffer of a member: the message, the vector, or the blocks of all members
-// together. "none" advises the caller to use an implementation of its own (advice() of the group); an
-// operation that is submitted anyway uses the rows below.
+// together.
 //
 // All members must make the same choice, so rank 0's table holds for a group: its rows for this number of
 // members and hosts travel in the welcome.
@@ -36,16 +35,14 @@ enum class Algorithm : std::uint8_t {
     messages,   // messages among all members
     reduction,  // an allgather as an allreduce of vectors that are zero except for one block
     chains,     // an allgather as one broadcast per member
-    split,      // an allreduce as a reduce_scatter, then chains
-    none
+    split       // an allreduce as a reduce_scatter, then chains
 };
-inline constexpr std::size_t kAlgorithms = 6;
+inline constexpr std::size_t kAlgorithms = 5;
 inline constexpr std::size_t kKinds = kCollectiveKinds;
 inline constexpr std::uint16_t kMaxChains = 64;
 // Limit for the rows of a group, and the share reserved for built-in rows.
 inline constexpr std::size_t kMaxRows = 128, kMaxBuiltIn = 32;
 
-// NUL-terminated.
 std::string_view name_of(Algorithm algorithm);
 using mcastcoll::name_of;
 
@@ -93,11 +90,7 @@ class Selection {
     // The user's rows come first, then the built-in ones.
     Selection(std::span<const Row> user, std::uint32_t members, std::size_t hosts);
 
-    struct Decision {
-        Choice choice;
-        bool aside = false;  // "none": better left to the caller
-    };
-    Decision decide(Kind kind, std::uint64_t bytes) const;
+    Choice decide(Kind kind, std::uint64_t bytes) const;
 
     // u8 version (1), u8 rows, then u8 kind, u8 algorithm, u16 chains, u64 least, u64 most bytes of each.
     std::vector<std::byte> encode() const;

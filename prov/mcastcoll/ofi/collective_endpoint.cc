@@ -1,5 +1,7 @@
 #include "ofi/collective_endpoint.h"
 
+#include "provider/guard.h"
+
 namespace mcastcoll::ofi {
 namespace {
 

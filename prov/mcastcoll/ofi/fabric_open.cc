@@ -7,6 +7,7 @@
 #include "ofi/fabric.h"
 #include "ofi/inner.h"
 #include "ofi/queues.h"
+#include "ofi/request.h"
 
 namespace mcastcoll::ofi {
 namespace {

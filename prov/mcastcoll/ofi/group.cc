@@ -1,5 +1,6 @@
 #include "ofi/group.h"
 
+#include "base/clock.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

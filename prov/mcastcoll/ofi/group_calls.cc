@@ -25,16 +25,6 @@ int query(fid_mc* mc, const void* result, Answer answer) noexcept {
     return group.core().joined() ? guard([&] { return answer(group), 0; }) : -FI_EOPBADSTATE;
 }
 
-int get_settings(fid_mc* mc, fi_mcastcoll_group_settings* settings) noexcept {
-    return query(mc, settings, [&](const Group& group) {
-        const GroupSettings& agreed = group.core().agreed();
-        settings->repair = static_cast<int>(agreed.repair);
-        settings->root_sync = static_cast<int>(agreed.root_sync);
-        settings->root_delay_us = agreed.root_delay_us;
-        settings->channels = agreed.channels;
-    });
-}
-
 int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
     return query(mc, shape, [&](const Group& group) {
         const levels::Placement& placement = group.core().levels().placement();
@@ -76,18 +66,6 @@ int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
             rc = -FI_ENOENT;
     });
     return queried != 0 ? queried : rc;
-}
-
-const char* advice(fid_mc* mc, const fi_mcastcoll_request* request) noexcept {
-    const char* name = nullptr;
-    query(mc, request, [&](const Group& group) {
-        // The request's buffers may not exist yet.
-        const auto made = make_request(*request, group.fi_addr);
-        if (!made) return;
-        const auto decision = group.core().levels().planner().decide({made.value()});
-        if (!decision.aside) name = levels::name_of(decision.choice.algorithm).data();
-    });
-    return name;
 }
 
 // Turns of progress between two calls of meanwhile(), and how long the thread polls before it naps.
@@ -241,9 +219,7 @@ ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*mean
 
 int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {
     static fi_mcastcoll_group_ops group_operations = {sizeof(fi_mcastcoll_group_ops),
-                                                      &get_settings,
                                                       &run_blocking,
-                                                      &advice,
                                                       &get_shape,
                                                       &get_naks_received,
                                                       &get_counter,

@@ -3,7 +3,7 @@ provexecdir = $(provdir)
 provexec_LTLIBRARIES = %reldir%/libmcastcoll-fi.la
 module_links += lib/libmcastcoll-fi.so
 lib/libmcastcoll-fi.so: | %reldir%/libmcastcoll-fi.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/av.cc \
 	%reldir%/av.h \
 	%reldir%/bound_endpoint.h \
@@ -30,8 +30,13 @@ mcc_parts += \
 	%reldir%/queues.h \
 	%reldir%/request.cc \
 	%reldir%/request.h
-nodist_%canon_reldir%_libmcastcoll_fi_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmcastcoll_fi_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmcastcoll_fi_la_SOURCES = $(%canon_reldir%_parts)
+endif
 %canon_reldir%_libmcastcoll_fi_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
 %canon_reldir%_libmcastcoll_fi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,nodelete \
 	-Wl,--version-script=$(srcdir)/%reldir%/libmcastcoll-fi.map -Wl,--no-undefined

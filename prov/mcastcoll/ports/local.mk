@@ -1,6 +1,6 @@
 # Implements the ports of groups (messages, multicast, shared memory) and the other services that an endpoint has for all its groups.
 noinst_LTLIBRARIES += %reldir%/libmccports.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/group_multicast.cc \
 	%reldir%/group_multicast.h \
 	%reldir%/multicast_sockets.cc \
@@ -13,7 +13,7 @@ mcc_parts += \
 	%reldir%/service_socket.h \
 	%reldir%/team_level.cc \
 	%reldir%/team_level.h
-nodist_%canon_reldir%_libmccports_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
 # These files are compiled separately, so that tests can link them without the provider.
 %canon_reldir%_libmccports_la_SOURCES = \
@@ -32,5 +32,10 @@ if HAVE_MUNGE
 %canon_reldir%_libmccports_la_SOURCES += %reldir%/munge_library.cc
 else
 %canon_reldir%_libmccports_la_SOURCES += %reldir%/munge_absent.cc
+endif
+if ONE_FILE
+nodist_%canon_reldir%_libmccports_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccports_la_SOURCES += $(%canon_reldir%_parts)
 endif
 EXTRA_DIST += %reldir%/README.md

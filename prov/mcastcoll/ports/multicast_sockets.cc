@@ -115,7 +115,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
 
 // Also joins a group briefly: the subnet manager may refuse, insist on choosing the address, or be absent.
 Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
-    if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_TRANSPORT=udp"};
+    if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_MULTICAST=udp"};
     if (settings_.transport == Carrier::automatic && !inner_is_verbs)
         return Error{FI_ENODEV, "the inner provider is not verbs"};
     VerbsOptions options{multicast_options(settings_, *choice_)};

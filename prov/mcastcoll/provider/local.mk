@@ -1,6 +1,6 @@
 # Common to the collectives and the datagram endpoints: log, settings, wait objects.
 noinst_LTLIBRARIES += %reldir%/libmccprovider.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/completions.cc \
 	%reldir%/completions.h \
 	%reldir%/guard.h \
@@ -16,8 +16,13 @@ mcc_parts += \
 	%reldir%/settings.h \
 	%reldir%/wait_object.cc \
 	%reldir%/wait_object.h
-nodist_%canon_reldir%_libmccprovider_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
-%canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)
+if ONE_FILE
+nodist_%canon_reldir%_libmccprovider_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccprovider_la_SOURCES = $(%canon_reldir%_parts)
+endif
+%canon_reldir%_libmccprovider_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS) $(MCC_FAULTS)
 %canon_reldir%_libmccprovider_la_LIBADD = prov/mcastcoll/sites/libmccsites.la
 EXTRA_DIST += %reldir%/README.md

@@ -1,5 +1,5 @@
-// The checked values of the FI_MCASTCOLL_* variables. The table in params.cc has their names, defaults and
-// help texts.
+// The checked values of the FI_MCASTCOLL_* variables, and of the keys of FI_MCASTCOLL_EXPERIMENT. The table
+// in params.cc has their names, defaults and help texts.
 #pragma once
 
 #include "engine/ranges.h"

@@ -1,6 +1,6 @@
 # Protocol core of reliable multicast messages.
 noinst_LTLIBRARIES += %reldir%/libmccreliable.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/protocol.cc \
 	%reldir%/protocol.h \
 	%reldir%/meeting.cc \
@@ -13,6 +13,11 @@ mcc_parts += \
 	%reldir%/sending.cc \
 	%reldir%/window.cc \
 	%reldir%/window.h
-nodist_%canon_reldir%_libmccreliable_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmccreliable_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccreliable_la_SOURCES = $(%canon_reldir%_parts)
+endif
 EXTRA_DIST += %reldir%/README.md

@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 	%reldir%/subnet.cc \
 	%reldir%/subnet.h
 %canon_reldir%_libmcctopology_la_LIBADD = %reldir%/libmccsubnet.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/map.cc \
 	%reldir%/map.h \
 	%reldir%/override.cc \
@@ -17,8 +17,13 @@ mcc_parts += \
 	%reldir%/site_survey.h \
 	%reldir%/tree.cc \
 	%reldir%/tree.h
-nodist_%canon_reldir%_libmcctopology_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
+if ONE_FILE
+nodist_%canon_reldir%_libmcctopology_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmcctopology_la_SOURCES = $(%canon_reldir%_parts)
+endif
 
 # Queries the system.
 noinst_LTLIBRARIES += %reldir%/libmccdiscover.la

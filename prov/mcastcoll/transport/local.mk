@@ -1,6 +1,6 @@
 # The transports: sockets and RDMA devices, without libfabric.
 noinst_LTLIBRARIES += %reldir%/libmcctransport.la
-mcc_parts += \
+%canon_reldir%_parts = \
 	%reldir%/interceptor.cc \
 	%reldir%/interceptor.h \
 	%reldir%/interface.cc \
@@ -29,7 +29,7 @@ mcc_parts += \
 	%reldir%/watch_listener.h \
 	%reldir%/watch_point.cc \
 	%reldir%/watch_point.h
-nodist_%canon_reldir%_libmcctransport_la_SOURCES = %reldir%/all.cc
+mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcctransport_la_CPPFLAGS = $(AM_CPPFLAGS) $(FMT_CFLAGS) $(VERBS_CFLAGS)
 %canon_reldir%_libmcctransport_la_LIBADD = prov/mcastcoll/base/libmccbase.la
@@ -41,5 +41,10 @@ if HAVE_VERBS
 %canon_reldir%_libmcctransport_la_LIBADD += $(VERBS_LIBS)
 else
 %canon_reldir%_libmcctransport_la_SOURCES = %reldir%/verbs_absent.cc
+endif
+if ONE_FILE
+nodist_%canon_reldir%_libmcctransport_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmcctransport_la_SOURCES += $(%canon_reldir%_parts)
 endif
 EXTRA_DIST += %reldir%/README.md

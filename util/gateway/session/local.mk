@@ -15,7 +15,11 @@ gateway_session_parts = \
 	%reldir%/session.h \
 	%reldir%/stream.cc \
 	%reldir%/stream.h
+if ONE_FILE
 nodist_%canon_reldir%_libmccsession_la_SOURCES = %reldir%/all.cc
+else
+%canon_reldir%_libmccsession_la_SOURCES = $(gateway_session_parts)
+endif
 %canon_reldir%_libmccsession_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/util
 %reldir%/all.cc: parts = $(gateway_session_parts)
 mcc_rooms += %reldir%/all.cc

@@ -44,13 +44,15 @@ Experiment trial(const FigureOptions& options, const What& what, std::uint32_t r
 
 // A row for every loss, group and collective: all of them with 8 and 16 ranks, short ones with larger groups.
 Figure figure_redundancy(const FigureOptions& options) {
-    Figure figure{.title = "the last rank against loss, with and without redundancy",
-                  .x = {"percent of the datagrams that each receiver loses"},
-                  .y = {"microseconds", 10},
-                  .columns = {"loss_percent"},
-                  .remarks = {"off, auto: FI_MCASTCOLL_REDUNDANCY; the last rank of an operation, median and "
-                              "p99 over operations after some that are not counted; datagrams "
-                              "are what was multicast for an operation, the join's probes included"}};
+    Figure figure{
+        .title = "the last rank against loss, with and without redundancy",
+        .x = {"percent of the datagrams that each receiver loses"},
+        .y = {"microseconds", 10},
+        .columns = {"loss_percent"},
+        .remarks = {
+            "off, auto: FI_MCASTCOLL_EXPERIMENT=redundancy; the last rank of an operation, median and "
+            "p99 over operations after some that are not counted; datagrams "
+            "are what was multicast for an operation, the join's probes included"}};
     struct Column {
         const What* what;
         std::uint32_t ranks;

@@ -1,0 +1,28 @@
+// Settings of a front end that are read from text: single values, and lists of KEY=VALUE for experiments.
+
+#ifndef MCASTCOLL_MPI_CORE_SETTINGS_H
+#define MCASTCOLL_MPI_CORE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { kMccSettingBytes = 64 };
+
+typedef struct {
+    const char* name;
+    uint64_t value;        // the default, then the value
+    uint64_t low, high;    // permitted range
+    const char* words[4];  // or the permitted words; the value is the index of a word
+    char* text;            // or any text: kMccSettingBytes, with the default, then the value
+} MccSetting;
+
+// Reads a value. Errors are false with a reason (kMccReasonBytes) that begins with `prefix` and the
+// setting's name.
+bool mcc_read_setting(const char* prefix, MccSetting* setting, const char* value, char* reason);
+// Reads the value of `variable`, a comma-separated list of KEY=VALUE, of which the last value of a key
+// counts. The keys are the names of the settings.
+bool mcc_read_experiment(const char* variable, const char* list, MccSetting* settings, size_t count,
+                         char* reason);
+
+#endif
