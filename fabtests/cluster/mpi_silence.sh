@@ -40,13 +40,12 @@ unset OMPI_MCA_coll_mcastcoll_selection  # as users run it
 program=$BUILD/fabtests/cluster/mpi_silence
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$n"
-
-# A silence begins and ends on time on a busy machine, too: these commands run before all other processes.
-in_space() { chrt --fifo 1 ip netns exec "$@"; }
+# A silence begins and ends on time on a busy machine, too: this script runs before all other processes.
+chrt --fifo --pid 1 $$
 
 # Drops every packet, including ARP: incoming packets at the host's own device, outgoing ones at its switch's port.
 drop_all() { # drop_all NAMESPACE DEVICE
-    in_space "$1" nft -f - <<END
+    ip netns exec "$1" nft -f - <<END
 table netdev silence-$2 {
     chain in { type filter hook ingress device $2 priority -20; policy drop; }
 }
@@ -63,8 +62,8 @@ silence() { # silence WHERE
 speak() {
     local host
     for host in $(seq -f h%g 0 $((n - 1))); do
-        in_space "$VC-$host" nft delete table netdev silence-eth0 2>/dev/null
-        in_space "$VC-sw0" nft delete table netdev "silence-$host" 2>/dev/null
+        ip netns exec "$VC-$host" nft delete table netdev silence-eth0 2>/dev/null
+        ip netns exec "$VC-sw0" nft delete table netdev "silence-$host" 2>/dev/null
     done
 }
 start_job() { # start_job STACK PML PHASE OPTION..: the job is $job
@@ -72,7 +71,8 @@ start_job() { # start_job STACK PML PHASE OPTION..: the job is $job
     shift 3
     [ "$stack:$pml" != tcp:cm ] || stack=ofi
     rm -f "$work"/mark*
-    STACK=$stack timeout -k 10 $((longest * 4 + 120)) "$LAB/run" -n $((n * per)) --mca pml "$pml" "$@" "$program" "$phase" "$work/mark" >"$work/log" 2>&1 &
+    STACK=$stack chrt --other 0 timeout -k 10 $((longest * 4 + 120)) "$LAB/run" -n $((n * per)) --mca pml "$pml" "$@" \
+        "$program" "$phase" "$work/mark" >"$work/log" 2>&1 &
     job=$!
     until [ -e "$work/mark.ready" ] || ! kill -0 $job 2>/dev/null; do sleep .02; done
 }
