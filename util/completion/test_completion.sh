@@ -24,7 +24,7 @@ completes 'block' mcastcoll-topo --order b
 completes 'block cyclic' mcastcoll-topo --order ''
 completes '' mcastcoll-topo --members ''
 completes '' mcastcoll-topo --no-such
-completes '--silence --site --sites --spin --status' mcastcoll-gateway --s
+completes '--session-timeout --silence --site --sites --spin --status' mcastcoll-gateway --s
 completes 'fabric' mcastcoll-perf --level f
 completes 'provider component' mcastcoll-tune --table ''
 completes '--campaign' mcastcoll-sim --ca
