@@ -20,7 +20,7 @@ allowed_system='algorithm|arpa/inet\.h|array|bit|bitset|cassert|cerrno|charconv|
 calls='(::)?(socket|recv[a-z]*|send(to|msg|mmsg)|poll|select|epoll_[a-z]+|read|write|open|clock_gettime|gettimeofday|time|rand|random|getrandom|getenv|secure_getenv|s?printf|fprintf|puts|usleep|nanosleep|fi_[a-z]+)'
 
 # Pure headers of base/.
-base='base/(bitmap|cache|collective|function_ref|rank_set|result|ring|rule_line|types)\.h'
+base='base/(cache|collective|combiner|function_ref|rank_set|result|ring|rule_line|types|window_bitmap)\.h'
 
 for layer in wire engine reliable levels topology session group; do
     folder=$top/$(folder_of $layer)

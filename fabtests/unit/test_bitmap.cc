@@ -4,7 +4,7 @@
 #include <random>
 #include <set>
 
-#include "base/bitmap.h"
+#include "base/window_bitmap.h"
 #include "engine/timing.h"
 
 using namespace mcastcoll;

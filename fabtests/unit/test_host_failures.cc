@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
 #include "host/waiting.h"
 #include "host_fixture.h"
 

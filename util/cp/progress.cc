@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace mcastcoll::cp {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/clock.h"
+#include "base/types.h"
 
 namespace mcastcoll::cp {
 

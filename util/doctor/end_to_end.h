@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include "base/clock.h"
 #include "base/file_descriptor.h"
 #include "facts.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
+#include "base/deadline.h"
 
 namespace mcastcoll::doctor {
 

@@ -11,7 +11,7 @@
 #include <charconv>
 #include <fstream>
 
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "base/file_descriptor.h"
 #include "probes.h"
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "base/file_descriptor.h"
 #include "base/result.h"
 

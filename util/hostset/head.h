@@ -2,7 +2,7 @@
 // the token.
 #pragma once
 
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "hostset/agents.h"
 #include "hostset/host_set.h"
 #include "hostset/link.h"

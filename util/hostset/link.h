@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "base/file_descriptor.h"
 #include "hostset/encoding.h"
 

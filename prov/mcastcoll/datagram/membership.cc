@@ -4,7 +4,7 @@
 #include <netinet/udp.h>
 #include <poll.h>
 
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "datagram/info.h"
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"

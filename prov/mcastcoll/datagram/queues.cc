@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/deadline.h"
+
 namespace mcastcoll::ofi::datagram {
 namespace {
 

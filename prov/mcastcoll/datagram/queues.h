@@ -7,7 +7,6 @@
 #include <deque>
 #include <vector>
 
-#include "base/clock.h"
 #include "datagram/fabric.h"
 #include "provider/completions.h"
 

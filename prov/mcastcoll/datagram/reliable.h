@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/fork.h"
+#include "base/own_process.h"
 #include "datagram/channel.h"
 #include "datagram/fabric.h"
 #include "reliable/protocol.h"

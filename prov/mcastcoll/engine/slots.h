@@ -11,7 +11,7 @@
 #include <array>
 #include <span>
 
-#include "base/bitmap.h"
+#include "base/window_bitmap.h"
 #include "engine/effects.h"
 #include "engine/policy.h"
 #include "engine/pool.h"

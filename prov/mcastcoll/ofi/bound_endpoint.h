@@ -11,7 +11,7 @@
 #include <mutex>
 #include <vector>
 
-#include "base/fork.h"
+#include "base/own_process.h"
 #include "provider/completions.h"
 #include "provider/owners.h"
 #include "provider/wait_object.h"

@@ -1,5 +1,6 @@
 #include "ofi/collective_endpoint.h"
 
+#include "base/clock.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

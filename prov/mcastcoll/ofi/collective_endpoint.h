@@ -4,7 +4,6 @@
 // The fabric's lock must be held in all calls, unless noted otherwise.
 #pragma once
 
-#include "base/clock.h"
 #include "group/poll_selector.h"
 #include "ofi/group.h"
 #include "ports/foreign_connections.h"

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/clock.h"
 #include "base/new_file.h"
 #include "base/system.h"
 #include "host/segment.h"

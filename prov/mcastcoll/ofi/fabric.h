@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/fork.h"
+#include "base/own_process.h"
 #include "ofi/graft.h"
 #include "provider/wait_object.h"
 

@@ -2,6 +2,7 @@
 // mcastcoll/mcastcoll.h.
 #include <sched.h>
 
+#include "base/clock.h"
 #include "ofi/collective_endpoint.h"
 #include "ofi/graft.h"
 #include "reduce/kernels.h"

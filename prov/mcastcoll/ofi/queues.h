@@ -2,7 +2,7 @@
 // blocking read also wakes for collectives.
 #pragma once
 
-#include "base/clock.h"
+#include "base/deadline.h"
 #include "ofi/bound_endpoint.h"
 #include "ofi/fabric.h"
 

@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <set>
 
-#include "base/clock.h"
 #include "base/function_ref.h"
 #include "transport/socket_address.h"
 

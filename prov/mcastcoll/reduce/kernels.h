@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "base/collective.h"
+#include "base/combiner.h"
 
 namespace mcastcoll {
 

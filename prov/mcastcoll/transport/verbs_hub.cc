@@ -14,6 +14,7 @@
 #include <unordered_map>
 
 #include "base/clock.h"
+#include "base/deadline.h"
 #include "base/system.h"
 #include "transport/verbs_queue.h"
 
