@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "datagram/fabric.h"
+#include "datagram/domain.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -1,10 +1,8 @@
-// The objects bound to the two directions of an endpoint, and the delivery of messages into posted buffers
-// and of completions.
+// The objects bound to one direction of an endpoint, and the delivery of completions.
 #pragma once
 
-#include "datagram/address_vector.h"
-#include "datagram/queues.h"
-#include "datagram/receiver.h"
+#include "datagram/completion_queue.h"
+#include "datagram/counter.h"
 
 namespace mcastcoll::ofi::datagram {
 
@@ -21,27 +19,6 @@ struct Channel {
         return queue && (!selective || (flags & FI_COMPLETION) != 0);
     }
     void complete(std::uint64_t flags, const Completion& completion);
-};
-
-// The receiving direction. All calls need the domain's lock.
-struct Inbox : Channel {
-    Receiver receiver;
-    const AddressVector* senders = nullptr;  // null: the source was not requested
-
-    void deliver(const PostedReceive& posted, const Datagram& datagram);
-    // Cancels the first posted receive with this context. Returns 0 or -FI_E*.
-    int cancel(const void* context);
-
-    // For messages of several packets: takes a posted buffer. False: there is none, or no room for its
-    // completion.
-    bool begin(PostedReceive& posted) { return !full() && receiver.take(posted); }
-    // False: no room for the completion at present.
-    bool end(const PostedReceive& posted, const Datagram& message);
-    // Returns an unused buffer.
-    void give_back(const PostedReceive& posted);
-
-  private:
-    void report_cancelled(const PostedReceive& posted);
 };
 
 }  // namespace mcastcoll::ofi::datagram

@@ -10,8 +10,11 @@
 
 #include "datagram/address_vector.h"
 #include "datagram/channel.h"
-#include "datagram/queues.h"
+#include "datagram/event_queue.h"
+#include "datagram/inbox.h"
 #include "datagram/reliable.h"
+#include "datagram/source.h"
+#include "datagram/waiter.h"
 #include "provider/owners.h"
 #include "transport/verbs_options.h"
 

@@ -6,10 +6,12 @@
 #include <rdma/fi_tagged.h>
 
 #include "datagram/address_vector.h"
+#include "datagram/completion_queue.h"
+#include "datagram/counter.h"
 #include "datagram/endpoint.h"
+#include "datagram/event_queue.h"
 #include "datagram/info.h"
 #include "datagram/membership.h"
-#include "datagram/queues.h"
 #include "transport/verbs_address.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -1,33 +1,16 @@
-// A fabric of datagram endpoints with multicast, and its domains. No inner provider takes part. Both exist
+// A fabric of datagram endpoints with multicast. No inner provider takes part. Fabrics of this class exist
 // only for applications that request FI_MULTICAST from fi_getinfo().
 #pragma once
 
 #include <rdma/fabric.h>
-#include <rdma/fi_domain.h>
-
-#include <mutex>
 
 #include "datagram/object.h"
-#include "provider/settings.h"
-#include "transport/interface.h"
 
 namespace mcastcoll::ofi::datagram {
 
 // Has no parent.
 struct Fabric : Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
     using Object::Object;
-};
-
-// One network interface, and the common lock of the domain's endpoints, queues, counters and address vectors.
-struct Domain : Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
-    Domain(Fabric& fabric, Interface of, bool verbs, void* context)
-        : Object(fabric.shared_from_this(), context), interface(std::move(of)), over_verbs(verbs) {}
-
-    const Interface interface;
-    // The domain is named after an RDMA device, which carries its groups.
-    const bool over_verbs;
-    const Settings settings = provider_settings();
-    std::mutex mutex;
 };
 
 }  // namespace mcastcoll::ofi::datagram

@@ -6,67 +6,26 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_errno.h>
 
-#include <functional>
+#include <cstdio>
 #include <memory>
 #include <utility>
 
+#include "datagram/call.h"
+#include "datagram/refusal.h"
 #include "provider/guard.h"
-#include "provider/wait_object.h"
 
 namespace mcastcoll::ofi::datagram {
 
 // libfabric's `fid`, under a name not hidden by the structures' member `fid`.
 using Handle = ::fid;
 
-// Implements unsupported operations. libfabric's inline functions do not check most tables for null, so every
-// slot needs a function.
-template <int kAnswer>
-class Refusal {
-    template <typename Return, typename... Arguments>
-    using Operation = Return (*)(Arguments...);
-
-  public:
-    template <typename Return, typename... Arguments>
-    constexpr operator Operation<Return, Arguments...>() const {
-        return [](Arguments...) -> Return { return kAnswer; };
-    }
-};
-inline constexpr Refusal<-FI_ENOSYS> kRefuse;
-
-// A table of libfabric, which consists of its size and operations, with all operations unsupported.
-template <typename Table>
-constexpr Table refuse_all() {
-    constexpr std::size_t kOperations = (sizeof(Table) - sizeof(std::size_t)) / sizeof(void (*)());
-    return []<std::size_t... I>(std::index_sequence<I...>) {
-        return Table{sizeof(Table), (static_cast<void>(I), kRefuse)...};
-    }
-    (std::make_index_sequence<kOperations>());
+// For fi_cq_strerror() and fi_eq_strerror(): the provider's codes are libfabric's.
+template <typename Queue>
+const char* describe_error(Queue*, int error, const void*, char* buffer, std::size_t length) noexcept {
+    const char* text = fi_strerror(error);
+    if (buffer != nullptr) std::snprintf(buffer, length, "%s", text);
+    return text;
 }
-
-// kCall<&Object::operation> fits into a slot of a libfabric table: the call finds the object from the
-// libfabric structure in its first argument and runs the operation, a member function or a function with the
-// object as first argument. Exceptions do not leave the call.
-template <auto kFunction>
-class Call {
-    template <typename Return, typename Structure, typename... Arguments>
-    using Operation = Return (*)(Structure*, Arguments...);
-    template <typename Self, typename Return, typename... Arguments>
-    static Self self_of(Return (Self::*)(Arguments...));
-    template <typename Self, typename Return, typename... Arguments>
-    static Self self_of(Return (*)(Self&, Arguments...));
-
-  public:
-    template <typename Return, typename Structure, typename... Arguments>
-    constexpr operator Operation<Return, Structure, Arguments...>() const {
-        return [](Structure* structure, Arguments... arguments) -> Return {
-            using Self = decltype(self_of(kFunction));
-            return guard(
-                [&]() -> Return { return std::invoke(kFunction, Self::of(*structure), arguments...); });
-        };
-    }
-};
-template <auto kFunction>
-inline constexpr Call<kFunction> kCall;
 
 // Self is the derived class, Structure its libfabric structure, Parent the class of the object in which it
 // was opened. fi_close() releases the application's share. The close fails while other objects hold a share.

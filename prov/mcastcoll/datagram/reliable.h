@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/own_process.h"
-#include "datagram/channel.h"
-#include "datagram/fabric.h"
+#include "datagram/domain.h"
+#include "datagram/inbox.h"
 #include "reliable/protocol.h"
 #include "transport/multicast_hub.h"
 #include "transport/wait_set.h"

@@ -1,0 +1,32 @@
+// The receiving direction of an endpoint: delivers messages into posted buffers. All calls need the domain's
+// lock.
+#pragma once
+
+#include "datagram/address_vector.h"
+#include "datagram/channel.h"
+#include "datagram/posted_receive.h"
+#include "datagram/receiver.h"
+
+namespace mcastcoll::ofi::datagram {
+
+struct Inbox : Channel {
+    Receiver receiver;
+    const AddressVector* senders = nullptr;  // null: the source was not requested
+
+    void deliver(const PostedReceive& posted, const Datagram& datagram);
+    // Cancels the first posted receive with this context. Returns 0 or -FI_E*.
+    int cancel(const void* context);
+
+    // For messages of several packets: takes a posted buffer. False: there is none, or no room for its
+    // completion.
+    bool begin(PostedReceive& posted) { return !full() && receiver.take(posted); }
+    // False: no room for the completion at present.
+    bool end(const PostedReceive& posted, const Datagram& message);
+    // Returns an unused buffer.
+    void give_back(const PostedReceive& posted);
+
+  private:
+    void report_cancelled(const PostedReceive& posted);
+};
+
+}  // namespace mcastcoll::ofi::datagram

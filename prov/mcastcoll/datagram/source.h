@@ -1,0 +1,18 @@
+// A source of completions: an endpoint. An endpoint depends on its queues and counters, which see the
+// endpoint only through this interface. The domain's lock must be held.
+#pragma once
+
+namespace mcastcoll::ofi::datagram {
+
+class Source {
+  public:
+    // Takes the data in its sockets.
+    virtual void receive() = 0;
+    // Called before a thread sleeps: starts or stops watching the sockets.
+    virtual void watch() = 0;
+
+  protected:
+    ~Source() = default;
+};
+
+}  // namespace mcastcoll::ofi::datagram
