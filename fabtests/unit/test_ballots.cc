@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/ballots.h"
+#include "engine/speakers.h"
 
 using namespace mcastcoll;
 using engine::Ballots;

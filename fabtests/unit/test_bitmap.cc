@@ -5,7 +5,7 @@
 #include <set>
 
 #include "base/window_bitmap.h"
-#include "engine/timing.h"
+#include "engine/smoothed_time.h"
 
 using namespace mcastcoll;
 using engine::SmoothedTime;

@@ -7,6 +7,7 @@
 #include "engine/checkpoint.h"
 #include "engine/elections.h"
 #include "engine/failure_detector.h"
+#include "engine/holds.h"
 #include "engine/receiver.h"
 #include "engine/sender.h"
 #include "engine_fixture.h"

@@ -1,5 +1,5 @@
 // Parity of blocks: any missing fragments can be restored from as many parity rows.
-#include "engine/parity.h"
+#include "engine/parity_code.h"
 #include "engine_fixture.h"
 
 namespace mcastcoll::engine {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "engine/checkpoint.h"
+#include "engine/departure.h"
 #include "engine/failure_detector.h"
-#include "engine/outcome.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::engine;

@@ -1,7 +1,9 @@
 // Redundant multicasts: the loss reports exchanged by members, the redundancy chosen from the reports, and
 // the packets sent.
-#include "engine/parity.h"
-#include "engine/redundancy.h"
+#include "engine/loss_meter.h"
+#include "engine/loss_report.h"
+#include "engine/parity_code.h"
+#include "engine/redundancy_policy.h"
 #include "engine_fixture.h"
 
 namespace mcastcoll::bench::redundancy {

@@ -8,9 +8,14 @@
 #include "engine/ballots.h"
 #include "engine/deadlines.h"
 #include "engine/elections.h"
-#include "engine/outcome.h"
+#include "engine/notices.h"
 #include "engine/pool.h"
+#include "engine/reachability_maps.h"
+#include "engine/round_trip.h"
+#include "engine/slot.h"
 #include "engine/slots.h"
+#include "engine/speakers.h"
+#include "engine/turns.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::engine;

@@ -3,11 +3,13 @@
 #include <criterion/criterion.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <random>
 #include <set>
 
-#include "engine/ranges.h"
+#include "engine/address_choice.h"
+#include "engine/aligned_range.h"
 
 using namespace mcastcoll::engine;
 

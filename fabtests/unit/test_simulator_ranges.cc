@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <fmt/format.h>
 
-#include "engine/ranges.h"
 #include "simulator_cases.h"
 
 using namespace mcastcoll;

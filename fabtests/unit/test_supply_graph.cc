@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/rank_list.h"
 #include "engine/supply_graph.h"
 
 using namespace mcastcoll;

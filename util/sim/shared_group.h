@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/config.h"
+#include "engine/group_config.h"
 #include "group/joins.h"
 #include "levels/selection.h"
 #include "script.h"

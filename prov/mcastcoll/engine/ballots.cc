@@ -7,20 +7,6 @@
 
 namespace mcastcoll::engine {
 
-Speakers::Speakers(std::uint32_t members, std::uint64_t election, Rank suspected)
-    : members_(members),
-      regular_(members <= kAllProbeUpTo ? members : kSpeakersOfMany),
-      shift_(regular_ == members ? 0 : static_cast<std::uint32_t>(election % members)) {
-    if (index_of(suspected) < members && place(suspected) == kNoSpeaker) suspected_ = suspected;
-}
-
-std::uint32_t Speakers::place(Rank rank) const {
-    if (rank == suspected_) return regular_;
-    const std::uint64_t unshifted = (index_of(rank) + members_ - shift_) % members_;
-    const auto speaker = static_cast<std::uint32_t>((unshifted * regular_ + members_ - 1) / members_);
-    return speaker < regular_ && first_of(speaker) == unshifted ? speaker : kNoSpeaker;
-}
-
 Ballots::Ballots(std::uint32_t members, std::uint32_t voters, std::size_t max_bytes)
     : members_(members),
       speakers_(members),
@@ -113,27 +99,6 @@ ReachabilityMap Ballots::judge(const ReachabilityMap& so_far) const {
         list->erase(std::unique(list->begin(), list->end()), list->end());
     }
     return map;
-}
-
-void encode(const ReachabilityMap& map, std::vector<std::byte>& out) {
-    out.resize((map.deaf.size() + map.mute.size()) * sizeof(Rank));
-    std::byte* at = out.data();
-    for (const std::vector<Rank>* list : {&map.deaf, &map.mute})
-        for (Rank rank : *list) {
-            wire::put(at, index_of(rank));
-            at += sizeof(Rank);
-        }
-}
-
-bool decode(Bytes bytes, std::uint32_t deaf_count, std::uint32_t members, ReachabilityMap& map) {
-    if (bytes.size() % sizeof(Rank) != 0 || deaf_count > bytes.size() / sizeof(Rank)) return false;
-    for (std::size_t i = 0; i < bytes.size() / sizeof(Rank); ++i) {
-        std::vector<Rank>& list = i < deaf_count ? map.deaf : map.mute;
-        const Rank rank{wire::get<std::uint32_t>(bytes.data() + i * sizeof(Rank))};
-        if (index_of(rank) >= members || (!list.empty() && rank <= list.back())) return false;
-        list.push_back(rank);
-    }
-    return true;
 }
 
 }  // namespace mcastcoll::engine

@@ -1,5 +1,7 @@
 #include "engine/checkpoint.h"
 
+#include <cerrno>
+
 namespace mcastcoll::engine {
 
 RankList Checkpoint::behind() const {

@@ -1,4 +1,4 @@
-// The watermark, and leaving (outcome.h).
+// The watermark, and leaving (notices.h).
 //
 // Every checkpoint_every (32) operations, and earlier where checkpoint_bytes (512 KiB) are kept for repairs,
 // the members agree on a watermark: the whole group has finished the operations below. Their slots and
@@ -15,6 +15,7 @@
 #pragma once
 
 #include "engine/core.h"
+#include "engine/recent_times.h"
 
 namespace mcastcoll::engine {
 

@@ -99,7 +99,7 @@ void Core::learn_from(const Slot& slot) {
     if (is_root(slot) && slot.operation.kind == CollectiveKind::broadcast)
         root_sync.note_operation(slot.multicasting.degraded);
     if (large(slot) || slot.repair_mode.forwards) return;
-    for (const Client& client : slot.known_clients())
+    for (const Slot::Client& client : slot.known_clients())
         if (client.expected && graph_of(slot).receives(slot.operation.root, client.rank))
             policy.note_successor(client.sent_nak);
     counters.policy_changes = policy.changes();

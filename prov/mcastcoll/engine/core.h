@@ -2,11 +2,17 @@
 // notes work for other parts, which the engine does at the end of the call.
 #pragma once
 
-#include "engine/ballots.h"
 #include "engine/deadlines.h"
-#include "engine/outcome.h"
-#include "engine/redundancy.h"
+#include "engine/departure.h"
+#include "engine/loss_report.h"
+#include "engine/notices.h"
+#include "engine/reachability_maps.h"
+#include "engine/redundancy_policy.h"
+#include "engine/root_synchronizer.h"
+#include "engine/round_trip.h"
+#include "engine/slots.h"
 #include "engine/suspicion.h"
+#include "engine/turns.h"
 
 namespace mcastcoll::engine {
 

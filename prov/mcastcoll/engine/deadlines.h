@@ -1,7 +1,7 @@
 // Deadlines after which a member sends a NAK, from measurements of its group.
 //
 // Before any fragment of an operation has arrived: a quarter more than the third largest of the last 16 first
-// arrivals (timing.h: RecentTimes), at least 1.5 round trips. For the release of a barrier at most four round
+// arrivals (recent_times.h), at least 1.5 round trips. For the release of a barrier at most four round
 // trips or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times
 // min_silence: 3 ms). Results of more than 7 fragments come much later than releases of barriers; they are
 // measured separately, and waited for up to 10 ms. If nothing of a message of that length has arrived, the
@@ -12,67 +12,18 @@
 // After the first fragment, the gaps between fragments (of all messages, and twice the longest of this one)
 // reveal a lost run early, until the root may have to wait for reports.
 //
-// While the group loses nothing (redundancy.h), a silent peer most likely is a process that is not scheduled.
-// Silence must then last lossless_silence (10 ms), and four times as long where the root may wait for
-// reports. The first loss after a long time costs that delay; for about 2,000 fragments after it the
+// While the group loses nothing (redundancy_policy.h), a silent peer most likely is a process that is not
+// scheduled. Silence must then last lossless_silence (10 ms), and four times as long where the root may wait
+// for reports. The first loss after a long time costs that delay; for about 2,000 fragments after it the
 // deadlines above apply. A hole is no silence and keeps its short deadline.
 #pragma once
 
-#include "engine/redundancy.h"
-#include "engine/slots.h"
+#include "engine/recent_times.h"
+#include "engine/redundancy_policy.h"
+#include "engine/round_trip.h"
+#include "engine/slot.h"
 
 namespace mcastcoll::engine {
-
-// Round trip of a NAK to the preceding rank and the answer, the unit of most deadlines.
-//
-// Measured by pings: the first right after the join, further pings with later operations while a shorter
-// round trip would shorten a deadline, 16 at most. The shortest round trip counts. All processes are busy
-// while a job starts, so a single ping could measure many round trips, and every loss would then cost 1.5 of
-// that. Answers to NAKs for holes keep the value up to date.
-class RoundTrip {
-  public:
-    // initial: value before the first measurement. short_enough: a shorter round trip shortens no deadline.
-    // too_long: above this value, the peer most likely slept.
-    RoundTrip(Nanoseconds initial, Nanoseconds short_enough, Nanoseconds too_long)
-        : short_enough_(short_enough), too_long_(too_long), mean_(initial) {}
-
-    Nanoseconds mean() const { return mean_.mean(); }
-
-    // Request a ping: unconditionally, or if a shorter round trip would shorten a deadline.
-    void want_ping() { ping_due_ = true; }
-    void want_shorter() {
-        ping_due_ |= pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
-    }
-    bool ping_due() const { return ping_due_; }
-    void on_ping(Nanoseconds now) {
-        ping_due_ = false;
-        pinged_at_ = now;
-        ++pings_;
-    }
-    // The answer to the ping sent at that time. Returns false, without effect, if no such ping is pending.
-    bool on_pong(Nanoseconds pinged_at, Nanoseconds now) {
-        if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
-        shortest_ = std::min(shortest_, now - pinged_at_);
-        pinged_at_ = kNever;
-        // A process may sleep or compute after the join before it reads its queues: ping again.
-        const bool overslept = shortest_ > too_long_ && pings_ < kMaxPings;
-        ping_due_ |= overslept;
-        if (overslept || (mean_.sampled() && shortest_ >= mean())) return true;
-        mean_ = SmoothedTime(shortest_);
-        mean_.sample(shortest_);
-        return true;
-    }
-    // A NAK was answered. The supplier may have queued the NAK, so the sample is limited to twice the mean.
-    void on_answer(Nanoseconds took) { mean_.sample(std::min(took, Nanoseconds{2 * mean().value})); }
-
-  private:
-    static constexpr unsigned kMaxPings = 16;
-    Nanoseconds short_enough_, too_long_;
-    SmoothedTime mean_;
-    Nanoseconds shortest_ = kNever, pinged_at_ = kNever;
-    unsigned pings_ = 0;
-    bool ping_due_ = false;
-};
 
 class Deadlines {
   public:

@@ -30,22 +30,6 @@
 
 namespace mcastcoll::engine {
 
-// Permits one use per interval. The interval doubles with every use, and is short again after a rest of eight
-// intervals.
-class Backoff {
-  public:
-    Backoff(Nanoseconds min, Nanoseconds max) : min_(min), max_(max), interval_(min) {}
-    Nanoseconds allowed_at() const { return allowed_at_; }
-    void use(Nanoseconds now) {
-        if (allowed_at_ + Nanoseconds{8 * interval_.value} < now) interval_ = min_;
-        allowed_at_ = now + interval_;
-        interval_ = std::min(Nanoseconds{2 * interval_.value}, max_);
-    }
-
-  private:
-    Nanoseconds min_, max_, interval_, allowed_at_{};
-};
-
 // One election at a time, until rank 0 has all votes (ballots.h):
 //
 //     closed --begin()--> probing --all probes received, or timeout--> voting --subtree has voted--> closed
@@ -81,6 +65,22 @@ class Elections {
     }
 
   private:
+    // Permits one use per interval. The interval doubles with every use, and is short again after a rest of
+    // eight intervals.
+    class Backoff {
+      public:
+        Backoff(Nanoseconds min, Nanoseconds max) : min_(min), max_(max), interval_(min) {}
+        Nanoseconds allowed_at() const { return allowed_at_; }
+        void use(Nanoseconds now) {
+            if (allowed_at_ + Nanoseconds{8 * interval_.value} < now) interval_ = min_;
+            allowed_at_ = now + interval_;
+            interval_ = std::min(Nanoseconds{2 * interval_.value}, max_);
+        }
+
+      private:
+        Nanoseconds min_, max_, interval_, allowed_at_{};
+    };
+
     enum class Stage : std::uint8_t { closed, probing, voting };
 
     bool make_multicast(Effect& effect);

@@ -1,5 +1,7 @@
 #include "engine/engine.h"
 
+#include <cerrno>
+
 namespace mcastcoll::engine {
 
 void Engine::start(Nanoseconds now) {
@@ -195,7 +197,7 @@ void Engine::check_invariants() const {
         if (core_.phase == Phase::active) assert(number_of(slot.id) == id && slot.state >= SlotState::active);
         assert(slot.base <= slot.fragments && slot.multicasting.acknowledged <= slot.fragments);
         assert(core_.phase != Phase::active || !repairer_.is_stuck(slot));
-        for (const Contribution& contribution : slot.gathering.contributions)
+        for (const Slot::Contribution& contribution : slot.gathering.contributions)
             assert(contribution.base <= contribution.granted &&
                    contribution.granted <= slot.gathering.pieces);
         if (slot.state == SlotState::active && core_.large(slot) && core_.is_root(slot))

@@ -10,6 +10,7 @@
 #include "engine/admission.h"
 #include "engine/elections.h"
 #include "engine/failure_detector.h"
+#include "engine/holds.h"
 #include "engine/poll_hint.h"
 #include "engine/receiver.h"
 #include "engine/sender.h"

@@ -1,5 +1,7 @@
 #include "engine/failure_detector.h"
 
+#include <cerrno>
+
 namespace mcastcoll::engine {
 namespace {
 
@@ -66,7 +68,7 @@ void FailureDetector::watch_slot(const Slot& slot) {
     for (const Rank child : gatherer_.missing(slot)) watch(child);
     if (gatherer_.awaits_credit(slot)) watch(core_.parent);
     if (!core_.large(slot)) return;
-    for (const Client& client : slot.known_clients())
+    for (const Slot::Client& client : slot.known_clients())
         if (client.unserved()) watch(client.rank);
     for (Rank child : slot.reporting.children) watch(child);
 }
@@ -80,10 +82,10 @@ Rank FailureDetector::waits_for(Slot& slot) const {
     if (brings_bytes && slot.operation.ready < slot.operation.bytes) return core_.self();
     if (!slot.complete_here())
         return slot.base == 0 && !slot.reception.ever ? slot.operation.root : slot.supplier;
-    for (const Client& client : slot.known_clients())
+    for (const Slot::Client& client : slot.known_clients())
         if (client.unserved()) return client.rank;
     for (Rank child : slot.reporting.children) {
-        const ChildReport* report = slot.reporting.of(child);
+        const Slot::ChildReport* report = slot.reporting.of(child);
         if (report == nullptr || report->fragments == kNothingReported || report->fragments < slot.fragments)
             return child;
     }

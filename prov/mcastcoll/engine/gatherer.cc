@@ -1,5 +1,6 @@
 #include "engine/gatherer.h"
 
+#include <cerrno>
 #include <cstring>
 
 namespace mcastcoll::engine {
@@ -92,7 +93,7 @@ void Gatherer::advance(Slot& slot) {
            (slot.gathering.gathered >> slot.gathering.combined & 1) != 0;
          ++slot.gathering.combined) {
         if (operation.bytes == 0) continue;
-        Contribution& contribution = slot.gathering.contributions[slot.gathering.combined];
+        Slot::Contribution& contribution = slot.gathering.contributions[slot.gathering.combined];
         operation.combiner(operation.buffer, contribution.early, operation.bytes);
         core_.slots.vectors().give_back(contribution.early);
     }
@@ -191,7 +192,7 @@ std::uint32_t Gatherer::combined_pieces(const Slot& slot) const {
 // Grants few, large credits, but never leaves a child without a credit for ready pieces.
 void Gatherer::update_grants(Slot& slot) {
     std::uint32_t limit = own_pieces(slot);
-    for (Contribution& child : slot.gathering.contributions) {
+    for (Slot::Contribution& child : slot.gathering.contributions) {
         const std::uint32_t to = std::min(limit, child.base + core_.config.window);
         limit = child.base;
         if (to <= child.granted) continue;
@@ -253,7 +254,7 @@ void Gatherer::on_contribution(const wire::Header& header, Bytes payload) {
     if (count > slot->gathering.pieces - first ||
         payload.size() != std::min(count * piece, bytes - first * piece))
         return core_.fail(kNoRank, EMSGSIZE);
-    Contribution& child = slot->gathering.contributions[index];
+    Slot::Contribution& child = slot->gathering.contributions[index];
     if (first + count > child.granted) return drop(core_.counters.beyond_window);
     ++core_.counters.contributions_received;
     const auto end = static_cast<std::uint32_t>(first + count);

@@ -42,6 +42,7 @@
 #pragma once
 
 #include "base/result.h"
+#include "engine/flow_control.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {

@@ -1,5 +1,4 @@
-// Decisions that each member makes by itself: one repair mode (`RepairMode`) per operation, and the wait of a
-// root before it multicasts.
+// A decision that each member makes by itself: one repair mode (`RepairMode`) per operation.
 //
 // A repair mode is fixed when an operation is posted. The rest of the engine reads the mode and never the
 // policy's name. No mode relies on another member's mode: every receiver has a deadline after which it sends
@@ -34,19 +33,11 @@
 //
 // docs/POLICIES.md has measurements of all policies. Engine::policy() returns the current mode and these
 // numbers; changes are logged at info level and counted (policy_changes).
-//
-// Root synchronisation (setting "root_sync"; Hoefler, Siebert, Rehm 2007, section 2.1; agreed in the
-// welcome): before stage 1 a root does not wait (none, default); waits a fixed time (delay:USEC); waits until
-// one process, drawn per operation from the group key, reports that it has entered, at most four round trips
-// (random); or chooses (adaptive). Adaptive counts the own operations for which a NAK came after stage 1.
-// From 25 % on it tries a delay (the usual lateness of the drawn process), after 64 operations without a
-// quarter's gain `random`, then nothing for 1024 operations. Only the multicast is held: a small broadcast
-// completes at its root at once, and NAKs are answered. Operations of a root keep their order, and releases
-// of barriers never wait.
 #pragma once
 
-#include "engine/config.h"
-#include "engine/timing.h"
+#include "engine/group_config.h"
+#include "engine/share.h"
+#include "engine/smoothed_time.h"
 
 namespace mcastcoll::engine {
 
@@ -73,27 +64,6 @@ struct PolicyState {
     std::uint32_t large_missed = 0;
     Nanoseconds ring_repair{};  // time of an answer along the ring, 0: not measured
     Nanoseconds root_repair{};  // time until the root multicasts again, 0: not measured
-};
-
-// A moving mean in thousandths, and a switch with hysteresis.
-class Share {
-  public:
-    // on: threshold in thousandths that turns the switch on; a third of the threshold turns the switch off.
-    // samples: number of samples over which the mean extends.
-    Share(std::uint32_t on, std::uint32_t samples) : turns_on_(on), samples_(samples) {}
-    // Adds a sample, itself a share.
-    void sample(std::uint32_t permille) {
-        const auto wanted = static_cast<std::int64_t>(permille) * kScale;
-        value_ += (wanted - value_) / samples_;
-        on_ = on_ ? value_ > turns_on_ * kScale / 3 : value_ >= turns_on_ * kScale;
-    }
-    std::uint32_t permille() const { return static_cast<std::uint32_t>(value_ / kScale); }
-    bool on() const { return on_; }
-
-  private:
-    static constexpr std::int64_t kScale = 1024;
-    std::int64_t turns_on_, samples_, value_ = 0;
-    bool on_ = false;
 };
 
 class Policy {
@@ -124,46 +94,6 @@ class Policy {
     Route route_ = Route::supplier;
     std::uint32_t by_ring_ = 0, by_root_ = 0;  // repairs since the route was chosen
     std::uint64_t changes_ = 0;
-};
-
-// State of the root synchronisation: a receiver that has not entered yet may lose early fragments.
-struct RootSyncState {
-    RootSync present = RootSync::none;
-    std::uint32_t degraded = 0;  // own operations with a NAK after stage 1, per 1000
-    Nanoseconds lateness{};      // how much later than the root the drawn process enters
-};
-
-class RootSynchronizer {
-  public:
-    explicit RootSynchronizer(const GroupConfig& config);
-
-    // The process for which this root waits under `random`; every member draws the same one.
-    Rank drawn(std::uint64_t operation, Rank root) const;
-    // Whether the drawn process reports its entry.
-    bool announces_entry() const {
-        return configured_ == RootSync::random || configured_ == RootSync::adaptive;
-    }
-    // Longest wait of the root, 0: none; and whether the drawn process's report ends the wait earlier.
-    Nanoseconds longest_wait(Nanoseconds round_trip) const;
-    bool ends_early() const { return present_ == RootSync::random; }
-
-    // The drawn process entered this much later than the root.
-    void note_entered(Nanoseconds late) { lateness_.sample(late); }
-    // The whole group has finished an own operation. degraded: a NAK named a multicast fragment.
-    void note_operation(bool degraded);
-    RootSyncState state() const;
-
-  private:
-    const RootSync configured_;
-    const std::uint32_t members_;
-    const std::uint64_t seed_;
-    const Nanoseconds delay_;
-    RootSync present_;
-    SmoothedTime lateness_{Nanoseconds{}};
-    Share degraded_;
-    std::uint32_t degraded_before_ = 0;  // in thousandths, when the present choice was made
-    std::uint32_t operations_ = 0;       // since then
-    std::uint32_t rest_ = 0;             // operations before the next attempt
 };
 
 }  // namespace mcastcoll::engine

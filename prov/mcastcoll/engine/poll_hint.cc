@@ -8,7 +8,7 @@ namespace {
 // The vector still travels up by messages: contributions of the children, or credits for the rest of an own
 // long vector.
 bool gathers_still(const Core& core, const Slot& slot) {
-    const Gathering& gathering = slot.gathering;
+    const Slot::Gathering& gathering = slot.gathering;
     if (!gathers(slot.operation.kind)) return false;
     return !gathering.sent || (!core.is_root(slot) && gathering.contributed < gathering.pieces);
 }

@@ -1,5 +1,6 @@
 #include "engine/receiver.h"
 
+#include <cerrno>
 #include <cstring>
 
 #include "base/cache.h"
@@ -110,7 +111,7 @@ void Receiver::on_fragment(const wire::Header& header, Bytes payload) {
 // The fragment was requested as lost, and was only late. The counters do not record which fragments were
 // missing, so in a message of several fragments any late one counts.
 void Receiver::note_late(Slot& slot, bool repeated) {
-    Reception& reception = slot.reception;
+    Slot::Reception& reception = slot.reception;
     const std::uint32_t first = !repeated && reception.firsts < slot.fragments ? 1 : 0;
     const std::uint32_t any = reception.stored < slot.fragments ? 1 : 0;
     reception.firsts += first;

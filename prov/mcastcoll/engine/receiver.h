@@ -2,6 +2,7 @@
 // the post. A bitmap records which are here.
 #pragma once
 
+#include "engine/flow_control.h"
 #include "engine/header_prediction.h"
 #include "engine/restorer.h"
 #include "engine/supplier.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "engine/core.h"
-#include "engine/parity.h"
+#include "engine/parity_code.h"
 
 namespace mcastcoll::engine {
 

@@ -4,65 +4,6 @@
 
 namespace mcastcoll::engine {
 
-// A small broadcast whose root lacks a part. Later broadcasts of the same root wait.
-bool Holds::awaits_bytes(const Slot& slot) const {
-    return slot.state == SlotState::active && !core_.large(slot) && !slot.complete_here();
-}
-
-void Holds::begin(Slot& slot) {
-    if (!core_.graph_of(slot).multicasts(core_.self())) return;
-    const Nanoseconds wait = core_.root_sync.longest_wait(core_.round_trip.mean());
-    const bool waits = wait > Nanoseconds{} && !(core_.root_sync.ends_early() && slot.multicasting.entered);
-    // Also waits behind a held operation: receivers would take a later packet as a sign of an earlier loss.
-    if (!waits && !awaits_bytes(slot) && holds_.empty()) return;
-    if (!holds_.push({slot.id, core_.now + wait})) return;
-    slot.multicasting.held = true;
-    ++core_.counters.roots_held;
-}
-
-Nanoseconds Holds::first_deadline() const {
-    const Slot* slot = core_.slots.find(holds_.front().operation);
-    return slot != nullptr && awaits_bytes(*slot) ? kNever : holds_.front().at;
-}
-
-void Holds::release() {
-    for (; !holds_.empty(); holds_.pop()) {
-        const Timed& first = holds_.front();
-        Slot* slot = core_.slots.find(first.operation);
-        if (slot == nullptr) continue;
-        const bool entered = core_.root_sync.ends_early() && slot->multicasting.entered;
-        if (awaits_bytes(*slot) || (first.at > core_.now && !entered)) return;
-        slot->multicasting.held = false;
-        core_.mark(*slot);
-    }
-}
-
-void Holds::send_entered(Slot& slot) {
-    if (!core_.root_sync.announces_entry() || slot.reception.ever) return;
-    if (core_.root_sync.drawn(number_of(slot.id), slot.operation.root) != core_.self()) return;
-    slot.multicasting.entered_due = core_.graph_of(slot).multicasts(slot.operation.root);
-}
-
-void Holds::on_entered(const wire::Header& header) {
-    Slot* slot = core_.claim(header.operation);
-    if (slot == nullptr) return;
-    const bool posted = slot->state >= SlotState::active;
-    if (core_.root_sync.drawn(number_of(slot->id), core_.self()) != header.sender ||
-        (posted && !core_.is_root(*slot)))
-        return drop(core_.counters.bad_sender);
-    if (slot->state == SlotState::vacant) slot->state = SlotState::early;
-    if (slot->multicasting.entered) return;
-    slot->multicasting.entered = true;
-    core_.root_sync.note_entered(posted ? core_.now - slot->posted_at : Nanoseconds{});
-    release();
-}
-
-bool Holds::make_message(Slot& slot, Effect& effect) {
-    slot.multicasting.entered_due = false;
-    ++core_.counters.entered_sent;
-    return core_.message(effect, wire::Kind::entered, slot.operation.root, slot.id);
-}
-
 void Sender::advance(Slot& slot) {
     const std::uint64_t ready = std::min(slot.operation.ready, slot.bytes);
     const bool all = ready == slot.bytes;
@@ -122,7 +63,7 @@ bool Sender::take_range(const Slot& slot, Effect& effect, std::uint32_t& target)
 
 // A whole block of a longer message has been sent: schedules its parity.
 void Sender::end_block(Slot& slot) {
-    Multicasting& mine = slot.multicasting;
+    Slot::Multicasting& mine = slot.multicasting;
     if (slot.fragments <= RedundancyPolicy::kMaxCopied || core_.graph_of(slot).relayed()) return;
     mine.parity_of = (mine.next - 1) / kBlockFragments * kBlockFragments;
     mine.parity_row = 0;
@@ -130,7 +71,7 @@ void Sender::end_block(Slot& slot) {
 }
 
 bool Sender::next_parity(Slot& slot, Effect& effect) {
-    Multicasting& mine = slot.multicasting;
+    Slot::Multicasting& mine = slot.multicasting;
     const Bytes block =
         core_.fragments_of(slot, mine.parity_of, std::min(mine.parity_of + kBlockFragments, slot.fragments));
     std::byte*& row = rows_[next_row_];
@@ -147,7 +88,7 @@ bool Sender::next_parity(Slot& slot, Effect& effect) {
 
 // Where losses come in bursts, a copy is sent when the burst may be over and well before any NAK.
 void Sender::await_copy(Slot& slot) {
-    Multicasting& mine = slot.multicasting;
+    Slot::Multicasting& mine = slot.multicasting;
     if (mine.copies == 0 || !core_.redundancy.spreads()) return;
     mine.copy_waits = delayed_copies_.push({slot.id, core_.now + core_.deadlines.copy()});
 }
@@ -163,7 +104,7 @@ void Sender::on_timeout() {
 
 // Sends a short message once more, after the whole message.
 bool Sender::next_copy(Slot& slot, Effect& effect) {
-    Multicasting& mine = slot.multicasting;
+    Slot::Multicasting& mine = slot.multicasting;
     if (!mine.copies_due() || mine.next < slot.fragments) return false;
     make_fragment(slot, mine.copied, effect, true);
     ++core_.counters.copies_sent;
@@ -192,7 +133,7 @@ bool Sender::resends(const Slot& slot) const {
 // A retransmission goes to every address, relayed or not.
 bool Sender::next_resend(Slot& slot, Effect& effect) {
     if (!resends(slot)) return false;
-    RootNaks& root_naks = slot.root_naks;
+    Slot::RootNaks& root_naks = slot.root_naks;
     while (root_naks.due.first() < root_naks.due.to) {
         const std::uint32_t index = root_naks.due.from;
         const bool wanted = slot.multicasting.may_repeat(index);

@@ -1,9 +1,9 @@
 // Stage 1 of the two-stage broadcast (Hoefler, Siebert, Rehm 2007): the root multicasts fragments.
 //
-// Several addresses (ranges.h): under scheme `chained` the root multicasts to one range after the other.
-// Under scheme `tree` the root multicasts to its own range only. The leader of a range is its first member
-// that receives and is received. For a root of another range the leader counts as deaf: it hangs in the
-// message tree below the root, and relays the data to its range in datagrams of kind `relay`. The other
+// Several addresses (address_choice.h): under scheme `chained` the root multicasts to one range after the
+// other. Under scheme `tree` the root multicasts to its own range only. The leader of a range is its first
+// member that receives and is received. For a root of another range the leader counts as deaf: it hangs in
+// the message tree below the root, and relays the data to its range in datagrams of kind `relay`. The other
 // members receive the multicast, so ring, NAKs and reports are as in a group with one address. The root
 // supplies leaders by message only within its window, so a leader cannot overrun its range. If a range with
 // receiving members has no able leader, roots multicast to all ranges; every member derives this from the
@@ -20,38 +20,12 @@
 // than the message has.)
 #pragma once
 
-#include "engine/parity.h"
+#include "engine/flow_control.h"
+#include "engine/holds.h"
+#include "engine/parity_code.h"
 #include "engine/supplier.h"
 
 namespace mcastcoll::engine {
-
-// Operations that a root does not multicast yet, in order: the root synchronisation waits for receivers
-// (policy.h), or the caller has supplied only a part of a small message.
-class Holds {
-  public:
-    explicit Holds(Core& core) : core_(core), holds_(2 * std::size_t{core.config.operation_slots}) {}
-
-    // On the root of a broadcast that was just posted.
-    void begin(Slot& slot);
-    // On a receiver: reports to the root that this member has entered, unless the multicast was faster.
-    void send_entered(Slot& slot);
-    void on_entered(const wire::Header& header);
-    // Releases operations from the front of the queue that wait no longer.
-    void release();
-    // kNever while the first operation waits for its caller's data.
-    Nanoseconds next_deadline() const { return holds_.empty() ? kNever : first_deadline(); }
-    bool next_message(Slot& slot, Effect& effect) {
-        return slot.multicasting.entered_due && make_message(slot, effect);
-    }
-
-  private:
-    Nanoseconds first_deadline() const;
-    bool make_message(Slot& slot, Effect& effect);
-    bool awaits_bytes(const Slot& slot) const;
-
-    Core& core_;
-    Ring<Timed> holds_;  // with the latest time of the release
-};
 
 class Sender {
   public:

@@ -11,54 +11,15 @@
 // members. With empty lists no search is needed.
 #pragma once
 
-#include <array>
 #include <utility>
 #include <vector>
 
 #include "base/rank_set.h"
 #include "base/types.h"
+#include "engine/rank_list.h"
+#include "engine/reachability_map.h"
 
 namespace mcastcoll::engine {
-
-inline constexpr std::uint32_t kMaxArity = 8;
-
-// At most kMaxArity + 1 ranks, in order.
-struct RankList {
-    std::array<Rank, kMaxArity + 1> ranks{};
-    std::uint32_t count = 0;
-    void add(Rank rank) { ranks[count++] = rank; }
-    const Rank* begin() const { return ranks.data(); }
-    const Rank* end() const { return ranks.data() + count; }
-    // Index of a rank, or `count`.
-    std::uint32_t place(Rank rank) const {
-        return static_cast<std::uint32_t>(std::find(begin(), end(), rank) - begin());
-    }
-    bool contains(Rank rank) const { return place(rank) < count; }
-    // A bit for each entry.
-    std::uint32_t bits() const { return (1U << count) - 1; }
-};
-
-// Iterates over a member's children to send each the same message.
-class Round {
-  public:
-    explicit Round(const RankList& children) : children_(children), informed_(children.count) {}
-    void begin() { informed_ = 0; }
-    // All children have been sent the message.
-    bool over() const { return informed_ == children_.count; }
-    Rank next() { return over() ? kNoRank : children_.ranks[informed_++]; }
-
-  private:
-    const RankList children_;
-    std::uint32_t informed_;
-};
-
-// The reachability map. If the multicast does not work, no member receives any other, and the lists are
-// empty.
-struct ReachabilityMap {
-    bool works = false;
-    std::vector<Rank> deaf, mute;  // ascending: members that cannot receive; members that cannot be received
-    bool operator==(const ReachabilityMap&) const = default;
-};
 
 class SupplyGraph {
   public:

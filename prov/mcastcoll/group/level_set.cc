@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "base/result.h"
+#include "engine/address_choice.h"
 #include "group/welcome.h"
 
 namespace mcastcoll::group {

@@ -8,7 +8,6 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "engine/ranges.h"
 #include "group/members.h"
 #include "levels/exchange_level.h"
 #include "levels/planner.h"

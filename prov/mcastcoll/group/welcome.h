@@ -4,7 +4,7 @@
 
 #include <span>
 
-#include "engine/config.h"
+#include "engine/group_config.h"
 #include "group/member_table.h"
 #include "group/port.h"
 #include "levels/selection.h"

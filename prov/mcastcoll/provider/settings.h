@@ -2,7 +2,7 @@
 // in params.cc has their names, defaults and help texts.
 #pragma once
 
-#include "engine/ranges.h"
+#include "engine/address_choice.h"
 #include "group/welcome.h"
 #include "topology/override.h"
 #include "transport/interceptor.h"

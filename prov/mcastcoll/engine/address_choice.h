@@ -2,9 +2,8 @@
 // and a process may join few. So a subset borrows its parent's addresses, after Yu, Sur, Panda and others
 // 2005.
 //
-// An aligned range is a block of 2^level consecutive ranks of the parent that begins at a multiple of its
-// size. Every range has its own group address, which the members join when the first subset with that range
-// begins. Any subset is the disjoint union of few ranges inside it, its cover.
+// Every aligned range (aligned_range.h) has its own group address, which the members join when the first
+// subset with that range begins. Any subset is the disjoint union of few ranges inside it, its cover.
 //
 //     scheme   address
 //     parent   the parent's address; members outside the subset drop the packets by their key
@@ -23,25 +22,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/types.h"
+#include "engine/aligned_range.h"
 
 namespace mcastcoll::engine {
 
 // Largest number of addresses of one group: more ranges are not worth their cost.
 inline constexpr std::uint32_t kMaxRanges = 16;
-
-// Ranks [first, end) of the parent.
-struct AlignedRange {
-    std::uint32_t level = 0, index = 0;
-    std::uint32_t first() const { return index << level; }
-    // At most the parent's size.
-    std::uint32_t end(std::uint32_t parent_members) const;
-    friend bool operator==(const AlignedRange&, const AlignedRange&) = default;
-};
-
-// The fewest aligned ranges, in order, with the subset (sorted, without repetition) as their disjoint union.
-// Among ranges that are equal because the parent's size cuts them, the lowest level.
-std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std::uint32_t parent_members);
 
 enum class AddressScheme : std::uint8_t { parent, chained, tree, own };
 std::string_view name_of(AddressScheme scheme);

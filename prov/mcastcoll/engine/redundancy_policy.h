@@ -17,9 +17,9 @@
 // copy. Only short messages, of up to 7 fragments, have copies.
 //
 // Parity: behind each block of 64 fragments of a longer message, and at its end, follow rows of a
-// Reed-Solomon code (parity.h), each of which replaces any one fragment. Their number is the expected loss of
-// the worst member plus three deviations, but at most one row for eight fragments (for four in blocks below
-// 32). Parity starts when a block would be incomplete somewhere too often. Receivers keep at most
+// Reed-Solomon code (parity_code.h), each of which replaces any one fragment. Their number is the expected
+// loss of the worst member plus three deviations, but at most one row for eight fragments (for four in blocks
+// below 32). Parity starts when a block would be incomplete somewhere too often. Receivers keep at most
 // parity_buffers (16) rows, and restore a block when at most as many fragments are missing as there are rows
 // (restorer.h). While parity is sent, a root leaves an eighth of the window free for parity rows. Under
 // address scheme `tree` no parity is sent.
@@ -39,56 +39,12 @@
 
 #include <array>
 
-#include "engine/config.h"
-#include "engine/parity.h"
-#include "engine/supply_graph.h"
+#include "engine/group_config.h"
+#include "engine/loss_meter.h"
+#include "engine/loss_report.h"
+#include "engine/rank_list.h"
 
 namespace mcastcoll::engine {
-
-// Shares are in millionths.
-inline constexpr std::uint32_t kMillion = 1'000'000;
-
-// Loss of first multicasts by a subtree or the whole group.
-struct LossReport {
-    // Expected number of members that a datagram does not reach: sum of all shares.
-    std::uint64_t lacking = 0;
-    std::uint32_t worst = 0;   // the largest share of a member
-    std::uint32_t missed = 0;  // expected number of members that no copy reaches either
-    bool operator==(const LossReport&) const = default;
-    void add(const LossReport& other) {
-        lacking += other.lacking;
-        worst = std::max(worst, other.worst);
-        missed = std::min(missed + other.missed, kMillion);
-    }
-};
-
-// The total field of watermark messages. Unpacking limits values that a group of this size cannot lose.
-std::uint64_t pack(const LossReport& report);
-LossReport unpack_losses(std::uint64_t total, std::uint32_t members);
-
-// This member's own share, over the last few hundred fragments.
-class LossMeter {
-  public:
-    // An operation is over: `lost` of its fragments did not arrive by their first multicast, and `missed` by
-    // no multicast.
-    void note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments);
-    // After note(): `first` of the lost fragments arrived late by their first multicast, and `any` of the
-    // missed fragments by any multicast.
-    void note_late(std::uint32_t first, std::uint32_t any, std::uint32_t fragments);
-    // To be called while reports still cover operations from before copies began.
-    void forget_missed() { missed_ = 0; }
-    LossReport own() const {
-        const auto rounded = [](std::int64_t share) {
-            return static_cast<std::uint32_t>(share / (kFine / kMillion));
-        };
-        return {.lacking = rounded(lost_), .worst = rounded(lost_), .missed = rounded(missed_)};
-    }
-
-  private:
-    // Finer than the reported unit, so that a share that decays in small steps reaches zero.
-    static constexpr std::int64_t kFine = std::int64_t{1024} * kMillion;
-    std::int64_t lost_ = 0, missed_ = 0;
-};
 
 // Packets that a root sends beyond a message's fragments.
 struct Spares {

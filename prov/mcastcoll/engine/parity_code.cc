@@ -1,4 +1,4 @@
-#include "engine/parity.h"
+#include "engine/parity_code.h"
 
 #include <isa-l/erasure_code.h>
 

@@ -1,8 +1,8 @@
-#include "engine/ranges.h"
+#include "engine/address_choice.h"
 
-#include <algorithm>
 #include <bit>
 #include <cassert>
+#include <cstddef>
 #include <utility>
 
 namespace mcastcoll::engine {
@@ -19,33 +19,6 @@ constexpr double kOutside = 20.0;
 constexpr double kNewAddress = 8.0;
 
 }  // namespace
-
-std::uint32_t AlignedRange::end(std::uint32_t parent_members) const {
-    const std::uint64_t uncut = (std::uint64_t{index} + 1) << level;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(uncut, parent_members));
-}
-
-std::vector<AlignedRange> exact_cover(std::span<const std::uint32_t> subset, std::uint32_t parent_members) {
-    std::vector<AlignedRange> cover;
-    for (std::size_t at = 0; at < subset.size();) {
-        const std::uint32_t first = subset[at];
-        assert(first < parent_members && (at == 0 || subset[at - 1] < first));
-        // End of the run of consecutive ranks.
-        std::uint32_t run = first;
-        for (std::size_t i = at; i < subset.size() && subset[i] == run; ++i) ++run;
-        AlignedRange range{0, first};
-        // Finds the largest block that begins here. A block cut off at the parent's size is not enlarged
-        // further.
-        while (range.end(parent_members) < parent_members && range.index % 2 == 0) {
-            const AlignedRange wider{range.level + 1, range.index / 2};
-            if (wider.end(parent_members) > run) break;
-            range = wider;
-        }
-        cover.push_back(range);
-        at += range.end(parent_members) - first;
-    }
-    return cover;
-}
 
 std::string_view name_of(AddressScheme scheme) {
     constexpr std::string_view kNames[] = {"the parent's address",

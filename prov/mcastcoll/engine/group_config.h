@@ -1,7 +1,6 @@
 // Parameters of an engine: values that the group agreed on at its join, and this member's own limits.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -20,7 +19,7 @@ constexpr std::string_view name_of(Repair repair) {
     return kNames[static_cast<std::uint8_t>(repair) % kRepairCount];
 }
 
-// Root synchronisation; policy.h describes the values. The numbers travel in the welcome.
+// Root synchronisation; root_synchronizer.h describes the values. The numbers travel in the welcome.
 enum class RootSync : std::uint8_t { none, delay, random, adaptive };
 inline constexpr std::uint8_t kRootSyncCount = 4;
 constexpr std::string_view name_of(RootSync sync) {
@@ -34,7 +33,7 @@ inline constexpr int kClosedEarly = 125;
 // Alignment that combiners may rely on; no datatype needs more.
 inline constexpr std::uint32_t kVectorAlignment = 16;
 
-// Whether roots multicast copies and parity; redundancy.h. The numbers travel in the welcome.
+// Whether roots multicast copies and parity; redundancy_policy.h. The numbers travel in the welcome.
 enum class Redundancy : std::uint8_t { automatic, off, on };
 inline constexpr std::uint8_t kRedundancyCount = 3;
 constexpr std::string_view name_of(Redundancy redundancy) {

@@ -1,15 +1,10 @@
-#include "engine/redundancy.h"
+#include "engine/redundancy_policy.h"
+
+#include "engine/parity_code.h"
 
 namespace mcastcoll::engine {
 namespace {
 
-// Number of fragments over which a share extends; a long message counts as at most the second number.
-constexpr std::int64_t kMeant = 256, kMaxOfOne = 64;
-// Bits per share in watermark messages; the bits above two shares hold a number of members.
-constexpr unsigned kShareBits = 20;
-static_assert(kMillion < 1U << kShareBits);
-constexpr std::uint64_t kShareMask = (1U << kShareBits) - 1;
-constexpr std::uint64_t kMaxLacking = (std::uint64_t{1} << (64 - 2 * kShareBits)) - 1;
 // Number of members, in millionths, that may be expected to lack a fragment before copies are sent. The
 // slowest hundredth of all operations then needs no NAK. Copies stop when a third of this value is reached
 // without copies.
@@ -22,40 +17,7 @@ constexpr std::uint32_t kFreshFor = 8;
 // Copies do not help if more than one in three lost fragments has a lost copy, too.
 constexpr std::uint64_t kHelpless = 3;
 
-// Weight of a fragment among `fragments`, out of kMeant.
-std::int64_t weight(std::uint32_t fragments) {
-    return std::min<std::int64_t>(fragments, kMaxOfOne);
-}
-
 }  // namespace
-
-std::uint64_t pack(const LossReport& report) {
-    return std::min(report.lacking, kMaxLacking) << 2 * kShareBits |
-           std::uint64_t{std::min(report.worst, kMillion)} << kShareBits | std::min(report.missed, kMillion);
-}
-
-LossReport unpack_losses(std::uint64_t total, std::uint32_t members) {
-    const auto share = [](std::uint64_t bits) {
-        return std::min(static_cast<std::uint32_t>(bits & kShareMask), kMillion);
-    };
-    return {.lacking = std::min(total >> 2 * kShareBits, std::uint64_t{members} * kMillion),
-            .worst = share(total >> kShareBits),
-            .missed = share(total)};
-}
-
-void LossMeter::note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments) {
-    const auto follow = [fragments](std::int64_t& share, std::int64_t count) {
-        share += (count * kFine / fragments - share) * weight(fragments) / kMeant;
-    };
-    follow(lost_, lost);
-    follow(missed_, missed);
-}
-
-void LossMeter::note_late(std::uint32_t first, std::uint32_t any, std::uint32_t fragments) {
-    const std::int64_t one = weight(fragments) * kFine / fragments / kMeant;
-    lost_ = std::max<std::int64_t>(0, lost_ - first * one);
-    missed_ = std::max<std::int64_t>(0, missed_ - any * one);
-}
 
 RedundancyPolicy::RedundancyPolicy(const GroupConfig& config)
     : configured_(config.redundancy), members_(config.members), has_parity_(config.parity_buffers > 0) {
