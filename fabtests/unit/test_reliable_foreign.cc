@@ -1,6 +1,7 @@
 // Non-members in a group of reliable multicast messages: forged packets, replayed packets, senders that claim
 // to join and never answer, and packets that fill memory.
-#include "reliable/window.h"
+#include "reliable/incoming.h"
+#include "reliable/store.h"
 #include "reliable_fixture.h"
 
 using namespace mcastcoll;

@@ -7,48 +7,11 @@
 namespace mcastcoll::reliable {
 namespace {
 
-constexpr Nanoseconds kReportFirst = Nanoseconds::from_us(500);
-constexpr Nanoseconds kReportAgain = Nanoseconds::from_ms(2);
-constexpr Nanoseconds kReportLongest = Nanoseconds::from_ms(64);
-constexpr Nanoseconds kRequestAgain = Nanoseconds::from_ms(10);
-constexpr Nanoseconds kRequestLongest = Nanoseconds::from_ms(20);
-constexpr unsigned kMaxRequests = 20;
-
 bool is_receiver(const std::unique_ptr<Member>& member) {
     return member->receives && !member->gone;
 }
 
 }  // namespace
-
-void GapTimer::watch(bool has_gap, Nanoseconds now) {
-    if (!has_gap) {
-        at_ = kNever;
-    } else if (at_ == kNever) {
-        at_ = now + kReportFirst;
-        pause_ = kReportAgain;
-    }
-}
-
-void GapTimer::reported(std::uint64_t first_missing, Nanoseconds now) {
-    // After progress the next report comes soon.
-    if (first_missing != reported_from_) pause_ = kReportAgain;
-    reported_from_ = first_missing;
-    at_ = now + pause_;
-    pause_ = std::min(pause_ + pause_, kReportLongest);
-}
-
-RequestTimer::RequestTimer(Nanoseconds now)
-    : at_(now + kRequestAgain), pause_(kRequestAgain), left_(kMaxRequests) {}
-
-void RequestTimer::requested(Nanoseconds now) {
-    left_ -= left_ > 0 ? 1 : 0;
-    pause_ = std::min(pause_ + pause_, kRequestLongest);
-    at_ = left_ > 0 ? now + pause_ : kNever;
-}
-
-void RequestTimer::resume(Nanoseconds now) {
-    if (at_ == kNever) at_ = now + kRequestLongest;
-}
 
 Member* Members::find(MemberId id) {
     for (const auto& member : all_)

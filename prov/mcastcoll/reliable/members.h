@@ -7,74 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "reliable/window.h"
-#include "wire/taken_numbers.h"
+#include "reliable/member.h"
 
 namespace mcastcoll::reliable {
-
-// Time of a report about a hole in a sender's packets: delayed, because reordering is no loss, then repeated
-// with growing pauses while nothing changes.
-class GapTimer {
-  public:
-    Nanoseconds deadline() const { return at_; }
-    void stop() { at_ = kNever; }
-    // Called after a packet: has_gap says whether a hole exists now.
-    void watch(bool has_gap, Nanoseconds now);
-    // The hole that begins with this packet has been reported.
-    void reported(std::uint64_t first_missing, Nanoseconds now);
-
-  private:
-    Nanoseconds at_ = kNever, pause_{0};
-    std::uint64_t reported_from_ = 0;
-};
-
-// Time of the next request to a member that has not answered. The number of requests is limited, because an
-// id may be forged.
-class RequestTimer {
-  public:
-    explicit RequestTimer(Nanoseconds now);
-    Nanoseconds deadline() const { return at_; }
-    void stop() { at_ = kNever; }
-    void requested(Nanoseconds now);
-    // The member has sent a packet, but no answer.
-    void resume(Nanoseconds now);
-
-  private:
-    Nanoseconds at_, pause_;
-    unsigned left_;
-};
-
-struct Member {
-    Member(MemberId its_id, const Place& its_place, Nanoseconds now)
-        : id(its_id), place(its_place), last_received(now), request_timer(now) {}
-
-    const MemberId id;
-    Place place;  // fixed once the member has answered
-    Nanoseconds last_received;
-    // The member has answered a recent packet of this member. So the member exists now, and its packets are
-    // no replay by a foreign host.
-    bool answered = false;
-    std::uint64_t answers_from = 0;  // lowest serial of this member's packets to which it can answer
-    std::uint64_t introduced = 0;    // serial of the member's last join or welcome
-    RequestTimer request_timer;
-    wire::TakenNumbers serials;
-    // A receiver of this member's data.
-    bool receives = false;
-    // A former receiver that was too slow.
-    bool expelled = false;
-    std::size_t room = 0;
-    std::uint64_t start = 0, acked = 0;
-    Nanoseconds moved{};
-    // Data from this sender. Null: no sender, or the first packet is not known yet.
-    std::unique_ptr<Incoming> incoming;
-    std::uint64_t reported = 0, report_every = 1;
-    bool report_wanted = false;
-    GapTimer gap;
-    // Messages of this sender are lost, which the host knows: no more of its messages are accepted.
-    bool barred = false;
-    bool leaving = false;  // all of its data has arrived or is not needed; the member does not come back
-    bool gone = false;     // removed by the next remove_gone()
-};
 
 class Members {
   public:

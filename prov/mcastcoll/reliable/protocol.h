@@ -2,7 +2,10 @@
 // passes in packets and times, and receives packets and messages through Host.
 #pragma once
 
+#include "reliable/member.h"
 #include "reliable/members.h"
+#include "reliable/outgoing.h"
+#include "reliable/pacer.h"
 
 namespace mcastcoll::reliable {
 
