@@ -1,7 +1,11 @@
 // The messages that carry a secret to a group's members, from foreign hosts with recorded genuine messages
 // and with credentials of their own. No reply is believed from a sender without the secret.
+#include <utility>
+
 #include "fuzz.h"
 #include "group/secret_exchange.h"
+#include "group/secret_exchanges.h"
+#include "levels/schedule.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;

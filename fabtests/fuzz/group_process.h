@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "fuzz.h"
+#include "group/join_memory.h"
 #include "group/joins.h"
 #include "ports/team_level.h"
 #include "wire/bytes.h"

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <new>
 
+#include "group/welcome.h"
+
 namespace mcastcoll::test {
 namespace {
 

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "group/arrival.h"
 #include "group/join.h"
-#include "group/welcome.h"
+#include "group/port.h"
 #include "sim/random.h"
 
 namespace mcastcoll::test {

@@ -6,7 +6,8 @@
 #include <set>
 #include <vector>
 
-#include "group/members.h"
+#include "group/losses.h"
+#include "group/stall_timer.h"
 #include "levels/placement.h"
 #include "sim/random.h"
 

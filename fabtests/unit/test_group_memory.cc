@@ -1,7 +1,9 @@
 // Data kept by a CollectiveEndpoint from one join for the next, and the moment of discarding.
 #include <criterion/criterion.h>
 
-#include "group/joins.h"
+#include "base/types.h"
+#include "group/recent.h"
+#include "group/round_trips.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "group/arrival.h"
 #include "group/welcome.h"
 #include "topology_fixture.h"
 

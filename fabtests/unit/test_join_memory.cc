@@ -1,7 +1,7 @@
 // Records of joins kept by an endpoint for members that come too early or too late.
 #include <criterion/criterion.h>
 
-#include "group/joins.h"
+#include "group/join_memory.h"
 #include "wire/bytes.h"
 
 using namespace mcastcoll;

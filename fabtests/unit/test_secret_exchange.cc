@@ -4,7 +4,9 @@
 
 #include <deque>
 
+#include "group/joins.h"
 #include "group/secret_exchange.h"
+#include "group/secret_exchanges.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::group;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "group/join_memory.h"
 #include "group/joins.h"
 #include "group_options.h"
 #include "host_memory.h"

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
-#include "group/port.h"
+#include "group/host_level.h"
+#include "group/level_counters.h"
 #include "memory_meter.h"
 
 namespace mcastcoll::sim {

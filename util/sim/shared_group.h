@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/group_config.h"
-#include "group/joins.h"
+#include "group/join_memory.h"
 #include "levels/selection.h"
 #include "script.h"
 #include "wire/join.h"

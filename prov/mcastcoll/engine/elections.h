@@ -26,6 +26,7 @@
 // logs every map at level info.
 #pragma once
 
+#include "engine/ballots.h"
 #include "engine/core.h"
 
 namespace mcastcoll::engine {

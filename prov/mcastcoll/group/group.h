@@ -8,8 +8,10 @@
 // goes through the port. The provider's ports are in ofi/group.h.
 #pragma once
 
+#include "group/arrival.h"
 #include "group/join.h"
 #include "group/level_set.h"
+#include "group/stall_timer.h"
 #include "group/welcome.h"
 
 namespace mcastcoll::group {

@@ -2,7 +2,8 @@
 //
 //     others     send hellos by datagram to their parent in the hello tree (group/gathering.h), repeatedly,
 //                until they are welcomed
-//     rank 0     receives all hellos in the end and surveys the networks (group/survey.h). When complete()
+//     rank 0     receives all hellos in the end and surveys the networks (group/survey_round.h). When
+//     complete()
 //                the caller makes the welcome (group/welcome.h), which members forward to each other
 //
 // A hello may be lost, duplicated or late, and any host may be its sender: the caller has checked the source
@@ -11,7 +12,7 @@
 
 #include "base/function_ref.h"
 #include "group/gathering.h"
-#include "group/survey.h"
+#include "group/survey_round.h"
 
 namespace mcastcoll::group {
 

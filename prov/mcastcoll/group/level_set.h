@@ -8,7 +8,9 @@
 #pragma once
 
 #include "engine/engine.h"
-#include "group/members.h"
+#include "group/losses.h"
+#include "group/port.h"
+#include "group/roster.h"
 #include "levels/exchange_level.h"
 #include "levels/planner.h"
 #include "levels/segment_level.h"

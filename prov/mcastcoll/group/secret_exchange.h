@@ -14,9 +14,8 @@
 #pragma once
 
 #include <optional>
-#include <vector>
 
-#include "group/joins.h"
+#include "group/pending_hellos.h"
 #include "wire/protection.h"
 
 namespace mcastcoll::group {
@@ -72,24 +71,6 @@ class SecretExchange {
     wire::ByteString opening_;  // the reply whose credential is being decoded
     Nanoseconds request_at_{};
     std::uint32_t attempt_ = 0, refusals_ = 0;
-};
-
-// The exchanges of one process.
-class SecretExchanges {
-  public:
-    void add(SecretExchange& one) { exchanges_.push_back(&one); }
-    void remove(SecretExchange& one) noexcept { std::erase(exchanges_, &one); }
-    // Returns false if the datagram is no secret exchange, or concerns a list without an active join here.
-    bool on_datagram(Bytes datagram, const Source& source, Nanoseconds now);
-    // Number of requests from ranks that no member here serves, and of replies that match no request.
-    std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
-
-  private:
-    bool on_request(const wire::KeyRequest& request, const Source& source, Nanoseconds now);
-    bool on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source);
-
-    std::vector<SecretExchange*> exchanges_;
-    std::uint64_t foreign_datagrams_ = 0;
 };
 
 }  // namespace mcastcoll::group

@@ -5,8 +5,7 @@
 #include <span>
 
 #include "engine/group_config.h"
-#include "group/member_table.h"
-#include "group/port.h"
+#include "group/multicast.h"
 #include "levels/selection.h"
 #include "topology/map.h"
 #include "wire/protection.h"
@@ -78,18 +77,5 @@ wire::Key key_of_group(const wire::Agreement& agreement, const wire::Key& join_k
 
 // Whether a group can work with these values.
 bool acceptable(const wire::Agreement& agreement);
-
-// Reassembles a welcome at a host leader, from parts of one sender in order.
-class Arrival {
-  public:
-    // Returns true at the last part. max_bytes: limit for the total size.
-    bool add(const wire::WelcomePart& part, std::size_t max_bytes);
-    wire::ByteString take() { return std::exchange(bytes_, {}); }
-
-  private:
-    wire::ByteString bytes_;
-};
-// Splits a welcome into parts, addressed by the join id in the head.
-std::vector<wire::ByteString> parts_of(Bytes welcome, const wire::MessageHead& head);
 
 }  // namespace mcastcoll::group

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <rdma/fi_errno.h>
 
-#include "group/port.h"
 #include "transport/verbs_address.h"
 #include "wire/packet.h"
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "group/secret_exchange.h"
+#include "group/secret_exchanges.h"
 #include "ports/munge.h"
 #include "ports/service_socket.h"
 

@@ -2,6 +2,8 @@
 // team operations, a reduction to the leader and a broadcast from the leader that waits for the release.
 #pragma once
 
+#include "group/host_level.h"
+#include "group/level_counters.h"
 #include "group/port.h"
 #include "host/team.h"
 
