@@ -96,7 +96,7 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 %canon_reldir%_fuzz_reports_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_reports_LDADD = util/topo/libmccjob.a prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/topology/libmccdiscover.la
 
-%canon_reldir%_fuzz_members_SOURCES = %reldir%/fuzz_members.cc $(fuzz_sources) prov/mcastcoll/group/member_table.cc prov/mcastcoll/levels/placement.cc
+%canon_reldir%_fuzz_members_SOURCES = %reldir%/fuzz_members.cc $(fuzz_sources) prov/mcastcoll/group/member_table.cc prov/mcastcoll/levels/placement.cc prov/mcastcoll/levels/places.cc
 %canon_reldir%_fuzz_members_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_members_CPPFLAGS = $(AM_CPPFLAGS)
 %canon_reldir%_fuzz_members_LDADD = prov/mcastcoll/wire/libmccwire.la

@@ -3,6 +3,7 @@
 
 #include "fuzz.h"
 #include "group/member_table.h"
+#include "levels/placement.h"
 
 using namespace mcastcoll;
 

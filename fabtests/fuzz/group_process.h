@@ -9,6 +9,7 @@
 #include "fuzz.h"
 #include "group/join_memory.h"
 #include "group/joins.h"
+#include "host/process.h"
 #include "ports/team_level.h"
 #include "wire/bytes.h"
 

@@ -37,7 +37,7 @@ for layer in wire engine reliable levels topology session group; do
             own='wire|topology'
             sources=()
             for file in "$folder"/*.h "$folder"/*.cc; do
-                case ${file##*/} in discover.*|machine*|report*) ;; *) sources+=("$file") ;; esac
+                case ${file##*/} in discover.*|machine*|job_report*) ;; *) sources+=("$file") ;; esac
             done ;;
     esac
     while IFS= read -r line; do

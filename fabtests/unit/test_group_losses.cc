@@ -9,6 +9,7 @@
 #include "group/losses.h"
 #include "group/stall_timer.h"
 #include "levels/placement.h"
+#include "levels/places.h"
 #include "sim/random.h"
 
 using namespace mcastcoll;

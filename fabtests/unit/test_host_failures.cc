@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "host/waiting.h"
+#include "host/process.h"
 #include "host_fixture.h"
 
 using namespace mcastcoll;

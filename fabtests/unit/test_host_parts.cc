@@ -11,9 +11,10 @@
 #include <memory>
 #include <vector>
 
+#include "host/backoff.h"
 #include "host/collectives.h"
+#include "host/failure_detector.h"
 #include "host/team.h"
-#include "host/waiting.h"
 #include "host_fixture.h"
 
 using namespace mcastcoll;

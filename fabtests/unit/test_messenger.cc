@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "ports/foreign_connection_pace.h"
 #include "ports/foreign_connections.h"
 #include "ports/messenger.h"
 #include "support/stalled.h"

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <thread>
 
-#include "ports/munge.h"
+#include "ports/munge_call.h"
 #include "support/munged.h"
 
 using namespace mcastcoll;

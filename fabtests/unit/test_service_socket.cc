@@ -1,7 +1,7 @@
 // How fast hellos are read.
 #include <criterion/criterion.h>
 
-#include "ports/service_socket.h"
+#include "ports/service_pace.h"
 
 using namespace mcastcoll;
 using ofi::ServicePace;

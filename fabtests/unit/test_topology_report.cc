@@ -12,7 +12,7 @@
 #include <random>
 
 #include "topo/job.h"
-#include "topology/report.h"
+#include "topology/job_report.h"
 #include "topology_fixture.h"
 
 using namespace mcastcoll;

@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "transport/multicast_hub.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;

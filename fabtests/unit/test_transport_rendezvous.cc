@@ -12,6 +12,7 @@
 #include "base/file_descriptor.h"
 #include "base/system.h"
 #include "transport/rendezvous.h"
+#include "transport/rendezvous_source.h"
 #include "transport_fixture.h"
 
 using namespace mcastcoll;

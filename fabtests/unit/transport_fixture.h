@@ -10,8 +10,10 @@
 #include <string>
 
 #include "base/types.h"
+#include "transport/membership.h"
 #include "transport/multicast_hub.h"
 #include "transport/multicast_transport.h"
+#include "transport/udp_sender.h"
 
 namespace mcastcoll::test {
 

@@ -9,7 +9,7 @@
 #include <fstream>
 
 #include "transport/verbs_address.h"
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 using namespace mcastcoll;
 

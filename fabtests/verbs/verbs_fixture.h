@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll::test {
 

@@ -4,7 +4,7 @@
 #include "base/system.h"
 #include "probes.h"
 #include "transport/verbs_address.h"
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll::doctor {
 

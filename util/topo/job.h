@@ -1,7 +1,7 @@
-// Running jobs, from the reports of their processes (topology/report.h).
+// Running jobs, from the reports of their processes (topology/job_report.h).
 #pragma once
 
-#include "topology/report.h"
+#include "topology/job_report.h"
 
 namespace mcastcoll::topo {
 

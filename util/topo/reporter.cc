@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "topology/report.h"
+#include "topology/job_report.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::topology;

@@ -15,8 +15,8 @@
 #include "datagram/reliable.h"
 #include "datagram/source.h"
 #include "datagram/waiter.h"
-#include "provider/owners.h"
-#include "transport/verbs_options.h"
+#include "provider/info_owner.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll::ofi::datagram {
 

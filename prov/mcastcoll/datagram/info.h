@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "provider/owners.h"
+#include "provider/info_owner.h"
 #include "transport/interface.h"
 #include "transport/socket_address.h"
 

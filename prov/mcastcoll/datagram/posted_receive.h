@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "transport/multicast_transport.h"
+#include "base/types.h"
 
 namespace mcastcoll::ofi::datagram {
 

@@ -16,7 +16,7 @@
 #include "datagram/domain.h"
 #include "datagram/inbox.h"
 #include "reliable/protocol.h"
-#include "transport/multicast_hub.h"
+#include "transport/receive_batch.h"
 #include "transport/wait_set.h"
 
 namespace mcastcoll::ofi::datagram {

@@ -10,7 +10,7 @@
 
 #include "base/file_descriptor.h"
 #include "provider/settings.h"
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll::ofi::datagram {
 

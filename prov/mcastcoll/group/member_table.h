@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "levels/placement.h"
+#include "levels/places.h"
 #include "wire/join.h"
 
 namespace mcastcoll::group {

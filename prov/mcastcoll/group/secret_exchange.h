@@ -1,7 +1,7 @@
 // Distributes the secret of a group before the hellos, where MUNGE carries it.
 //
 //     rank 0     draws the secret and obtains a MUNGE credential with the secret, which only processes of the
-//                same user can decode (ports/munge.h)
+//                same user can decode (ports/munge_call.h)
 //     others     request the credential from their parent in the hello tree (hello_parent()), repeatedly;
 //                decode it, and answer the requests of their own children
 //

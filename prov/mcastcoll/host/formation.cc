@@ -9,7 +9,7 @@
 
 #include "base/system.h"
 #include "host/collectives.h"
-#include "host/waiting.h"
+#include "host/process.h"
 
 namespace mcastcoll::host {
 namespace {

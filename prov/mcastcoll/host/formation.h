@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "host/clusters.h"
 #include "host/context.h"
+#include "host/memories.h"
 #include "host/segment.h"
 
 namespace mcastcoll::host {

@@ -1,3 +1,5 @@
+#include "host/memories.h"
+
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
@@ -5,6 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <fstream>
 #include <span>
@@ -12,7 +15,6 @@
 #include <string>
 
 #include "base/system.h"
-#include "host/context.h"
 
 namespace mcastcoll::host {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "base/file_descriptor.h"
 #include "base/system.h"
-#include "host/waiting.h"
+#include "host/process.h"
 
 namespace mcastcoll::host {
 namespace {

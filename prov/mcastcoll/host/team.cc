@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "host/collectives.h"
+#include "host/process.h"
 
 namespace mcastcoll::host {
 

@@ -2,7 +2,7 @@
 //
 // Operations run in the order of posting; README.md describes the algorithms.
 //
-// progress() never blocks. run() waits in the way that suits the machine (waiting.h). A Team belongs to one
+// progress() never blocks. run() waits in the way that suits the machine (process.h). A Team belongs to one
 // thread at a time. Buffers belong to the team from post() until `done`.
 #pragma once
 
@@ -11,9 +11,10 @@
 #include <string>
 
 #include "base/ring.h"
+#include "host/backoff.h"
 #include "host/context.h"
+#include "host/failure_detector.h"
 #include "host/formation.h"
-#include "host/waiting.h"
 
 namespace mcastcoll::host {
 

@@ -11,6 +11,8 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 	%reldir%/message_level.h \
 	%reldir%/placement.cc \
 	%reldir%/placement.h \
+	%reldir%/places.cc \
+	%reldir%/places.h \
 	%reldir%/planner.cc \
 	%reldir%/planner.h \
 	%reldir%/queue.h \

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <utility>
 
+#include "levels/places.h"
+
 namespace mcastcoll::levels {
 namespace {
 

@@ -24,7 +24,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "levels/placement.h"
 #include "levels/queue.h"
 #include "levels/schedule.h"
 #include "wire/packet.h"

@@ -15,7 +15,8 @@
 #pragma once
 
 #include "levels/message_level.h"
-#include "topology/policy.h"
+#include "levels/placement.h"
+#include "topology/algorithms.h"
 
 namespace mcastcoll::levels {
 

@@ -1,6 +1,7 @@
 #include "ofi/collective_endpoint.h"
 
 #include "base/clock.h"
+#include "ports/foreign_connections.h"
 #include "provider/guard.h"
 
 namespace mcastcoll::ofi {

@@ -5,9 +5,13 @@
 #pragma once
 
 #include "group/poll_selector.h"
+#include "ofi/facilities.h"
 #include "ofi/group.h"
-#include "ports/foreign_connections.h"
-#include "topology/report.h"
+#include "ofi/group_table.h"
+#include "ofi/join_request.h"
+#include "ports/foreign_connection_pace.h"
+#include "ports/service_pace.h"
+#include "topology/job_report.h"
 
 namespace mcastcoll::ofi {
 
@@ -91,7 +95,7 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     std::optional<SocketAddress> listens_at_;
     ForeignConnectionPace foreign_pace_;
 
-    // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/report.h).
+    // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/job_report.h).
     std::optional<topology::JobReport> report_;
     bool report_given_up_ = false;
     Nanoseconds next_report_{};  // earliest time of the next report

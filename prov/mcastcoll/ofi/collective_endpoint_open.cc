@@ -12,7 +12,7 @@
 #include "base/new_file.h"
 #include "base/system.h"
 #include "host/segment.h"
-#include "ofi/av.h"
+#include "ofi/av_set.h"
 #include "ofi/collective_endpoint.h"
 #include "ofi/inner.h"
 #include "ofi/member_list.h"

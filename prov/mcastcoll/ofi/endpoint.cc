@@ -2,8 +2,9 @@
 
 #include <rdma/fi_cm.h>
 
+#include "ofi/av_set.h"
 #include "ofi/collective_endpoint.h"
-#include "ofi/queues.h"
+#include "ofi/cq.h"
 
 namespace mcastcoll::ofi {
 namespace {

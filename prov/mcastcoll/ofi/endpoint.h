@@ -7,9 +7,9 @@
 
 #include <rdma/fi_endpoint.h>
 
-#include "ofi/av.h"
 #include "ofi/bound_endpoint.h"
-#include "ofi/fabric.h"
+#include "ofi/domain.h"
+#include "ofi/progress_thread.h"
 
 namespace mcastcoll::ofi {
 

@@ -1,47 +1,18 @@
-// The provider's parts of an open fabric and its domains.
+// The provider's part of an open fabric.
 #pragma once
 
-#include <rdma/fi_collective.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_eq.h>
-
 #include <mutex>
-#include <thread>
 #include <vector>
 
 #include "base/own_process.h"
-#include "ofi/graft.h"
+#include "ofi/grafted.h"
+#include "ofi/progress_thread.h"
 #include "provider/wait_object.h"
 
 namespace mcastcoll::ofi {
 
 class Fabric;
 class CollectiveEndpoint;
-
-// The progress thread for FI_PROGRESS_AUTO, when applications compute without calling libfabric. One thread
-// serves all collective endpoints of a fabric, from the first join of an endpoint with automatic progress
-// until the last such endpoint closes. Like a blocking read of a queue, the thread sleeps on a wait object
-// with the descriptors of the collective endpoints, which include their timers. The thread holds the fabric's
-// lock only while it makes progress. Shared memory cannot wake a sleeping thread: while operations wait for
-// other processes of this host, the timer fires after a quarter of the time spent without news, at least 20
-// us and at most 1 ms (host::Team).
-class ProgressThread {
-  public:
-    static Result<std::shared_ptr<ProgressThread>> start(Fabric& fabric);
-    // The fabric's lock must not be held.
-    ~ProgressThread();
-    ProgressThread(const ProgressThread&) = delete;
-    ProgressThread& operator=(const ProgressThread&) = delete;
-
-  private:
-    explicit ProgressThread(Fabric& fabric) : fabric_(fabric) {}
-    void work();
-
-    Fabric& fabric_;
-    WaitObject wait_object_;
-    std::atomic<bool> stop_{false};
-    std::thread thread_;
-};
 
 // An open fabric. Holds the lock for all objects of ofi/ and the list of collective endpoints, which reads of
 // any queue drive.
@@ -94,26 +65,6 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
 
     std::mutex thread_mutex_;
     std::weak_ptr<ProgressThread> thread_;
-};
-
-// Opens grafted endpoints, queues and address vectors (fabric_open.cc) if the application requested
-// FI_COLLECTIVE. Otherwise a Domain only translates infos, and all objects are the inner provider's own.
-class Domain final : public Grafted<Domain, fid_domain, fi_ops_domain> {
-  public:
-    // Closes the inner domain if an exception is thrown.
-    static void graft(Fabric& fabric, fid_domain& inner, const fi_info& info);
-    Domain(Fabric& fabric, fid_domain& inner) : Grafted(inner), fabric_(fabric) {}
-
-    Fabric& fabric() { return fabric_; }
-    // True if the application requested FI_PROGRESS_AUTO.
-    bool is_automatic() const { return automatic_; }
-
-  private:
-    static int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
-                             void* context) noexcept;
-
-    Fabric& fabric_;
-    bool collective_ = false, automatic_ = false;
 };
 
 }  // namespace mcastcoll::ofi

@@ -3,10 +3,12 @@
 #include <rdma/fi_endpoint.h>
 
 #include "ofi/av.h"
+#include "ofi/cq.h"
+#include "ofi/domain.h"
 #include "ofi/endpoint.h"
+#include "ofi/eq.h"
 #include "ofi/fabric.h"
 #include "ofi/inner.h"
-#include "ofi/queues.h"
 #include "ofi/request.h"
 
 namespace mcastcoll::ofi {

@@ -8,15 +8,14 @@
 #include <atomic>
 
 #include "group/run_queue.h"
-#include "ofi/bound_endpoint.h"
+#include "ofi/facilities.h"
+#include "ofi/join_request.h"
+#include "ofi/open_operations.h"
 #include "ofi/request.h"
 #include "ports/group_multicast.h"
 #include "ports/munge_secret.h"
-#include "ports/process_watch.h"
-#include "ports/service_socket.h"
 #include "ports/team_level.h"
 #include "provider/log.h"
-#include "transport/wait_set.h"
 
 namespace mcastcoll::ofi {
 
@@ -24,96 +23,6 @@ class GroupTable;
 
 // Warns the user, once per process, that groups have no shared memory on this host.
 void warn_of_no_shared_memory(std::string_view why) noexcept;
-
-// Resources of an endpoint, shared by its groups.
-struct Facilities {
-    explicit Facilities(BoundEndpoint& its_endpoint) : endpoint(its_endpoint) {}
-
-    BoundEndpoint& endpoint;
-    const Settings settings = provider_settings();
-    MulticastSockets multicast{settings};
-    ServiceSocket service_socket;
-    FidOwner<fid_fabric> fabric;
-    std::unique_ptr<Messenger> messenger;
-    ProcessWatch watch;
-    WaitSet wait_set;
-    group::Joins joins{service_socket};
-    // For joins whose secret MUNGE carries.
-    group::SecretExchanges secrets;
-    std::shared_ptr<SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
-    group::RoundTrips round_trips;
-    wire::ByteString place;   // this process's place, as its hellos carry it
-    bool report_due = false;  // data shown by mcastcoll-topo has changed
-};
-
-// Parameters of a join: the application's request in terms of group/.
-struct JoinRequest {
-    group::JoinParameters core;
-    group::MemberList members;  // normalised inner addresses
-    fi_addr_t token = 0;        // result of fi_mc_addr()
-    // The parent group named by the application.
-    fi_addr_t parent = FI_ADDR_NOTAVAIL;
-    void* context = nullptr;
-    std::uint64_t counted_as = 0;  // key under which joins of the list are counted
-    // Set if MUNGE carries the secret. Until the secret is known the group uses a private random key, so no
-    // received message can be authentic.
-    std::optional<MungeSecret::Parameters> munge{};
-    wire::ByteString set_key{};
-
-    // Authenticates the messages of the join only. The process keeps this key after the group is gone.
-    wire::JoinKey message_key{};
-
-    // Called when the secret is known.
-    void settle(const wire::Key& secret);
-    void make_message_key();
-    std::string name() const {
-        return fmt::format("group {:x} of {}", core.id.list_hash & 0xffffff, members->size());
-    }
-};
-
-// An open operation of a group and the destination of its outcome. The group's levels identify the operation
-// by a cookie.
-struct OpenOperation {
-    void* context = nullptr;
-    std::uint64_t flags = 0;
-    // Receives the outcome of a blocking call; null: the outcome is written to the completion queue.
-    int* over = nullptr;
-    std::shared_ptr<Copies> copies;
-    bool is_open = false;
-};
-
-class OpenOperations {
-  public:
-    static constexpr std::size_t kMax = 256;
-
-    OpenOperations() : operations_(kMax) {
-        for (std::size_t i = kMax; i > 0; --i) free_.push_back(static_cast<std::uint32_t>(i - 1));
-    }
-
-    bool full() const { return free_.empty(); }
-    // May be called without the lock.
-    bool empty() const { return count_.load() == 0; }
-    // Call only when not full. Does not throw.
-    std::uint32_t open(OpenOperation operation) {
-        const std::uint32_t cookie = free_.back();
-        free_.pop_back();
-        operations_[cookie] = std::move(operation);
-        operations_[cookie].is_open = true;
-        ++count_;
-        return cookie;
-    }
-    OpenOperation& at(std::uint32_t cookie) { return operations_[cookie]; }
-    OpenOperation close(std::uint32_t cookie) {
-        free_.push_back(cookie);
-        --count_;
-        return std::exchange(operations_[cookie], {});
-    }
-
-  private:
-    std::vector<OpenOperation> operations_;
-    std::vector<std::uint32_t> free_;  // capacity is never reduced, so close() cannot fail
-    std::atomic<std::uint64_t> count_{0};
-};
 
 // The application identifies a group by its fi_addr. The class has so many methods because it implements all
 // of group::Port and group::Joins::Member, most of them in a line or two.
@@ -263,92 +172,6 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     // Set while the secret is requested or members may request it.
     std::unique_ptr<MungeSecret> secret_;
     std::unique_ptr<group::Group> core_;  // replaced once when the secret is known
-};
-
-// The groups of one endpoint, including closed groups that linger for other members. Indexed by the
-// application's token and by the keys of received packets. Also holds the counters of groups that are gone.
-class GroupTable {
-  public:
-    // Takes ownership; after an exception the caller still has the group.
-    void add(std::unique_ptr<Group>&& group);
-    // Also accepts a group after a failed add().
-    void remove(Group& group) noexcept;
-    // Finds a group by the application's token, until the application has closed the group.
-    Group* find(fi_addr_t token) const { return look_up(by_token_, token); }
-    void forget_token(Group& group) { by_token_.erase(group.fi_addr); }
-    bool has_open() const { return !by_token_.empty(); }
-    // Indexes the group by its own keys, once these are known.
-    void keyed(Group& group) {
-        for (const GroupKey key : group.keys()) by_key_[static_cast<std::uint64_t>(key)] = &group;
-    }
-    Group* find_keyed(GroupKey key) const { return look_up(by_key_, static_cast<std::uint64_t>(key)); }
-
-    // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
-    // application, if possible; otherwise from the smallest group with all the members.
-    std::optional<BorrowedAddress> find_address_to_borrow(
-        fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
-
-    // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that await
-    // their welcome, stay ready.
-    void wake(Group& group) noexcept { queue_.wake(group); }
-    bool any_busy() const {
-        return std::ranges::any_of(queue_.ready(), [](const Group* group) { return group->core().busy(); });
-    }
-    bool any_joining() const {
-        return std::ranges::any_of(queue_.ready(), [](const Group* group) {
-            return group->core().state() == group::Group::State::hello;
-        });
-    }
-    Nanoseconds next_deadline() const;
-    // Wakes groups whose deadline has passed and a few of the others in rotation: another process of the host
-    // may have ended such a group, and only the shared memory shows this.
-    void look_around(Nanoseconds now) noexcept;
-    template <typename Body>
-    void for_each_ready(Body&& body) {
-        queue_.for_each_ready(body);
-    }
-    // Removes idle groups from the ready list, unless their failure is still to be reported.
-    void settle() {
-        queue_.settle(
-            [](const Group& group) {
-                return group.core().busy() || group.core().done() || group.core().is_informing();
-            },
-            [](const Group& group) { return group.next_deadline(); });
-    }
-    std::span<Group* const> ready() const { return queue_.ready(); }
-
-    // Sums over all present and former groups.
-    void sum_counters(engine::Counters& counters, group::LevelCounters& levels) const;
-    // Counters for datagrams without a group.
-    engine::Counters& strays() { return ended_counters_; }
-
-    // Removes the newest groups first.
-    void clear() {
-        while (!groups_.empty()) {
-            queue_.remove(*groups_.back());
-            groups_.pop_back();
-        }
-    }
-    bool empty() const { return groups_.empty(); }
-    std::size_t size() const { return groups_.size(); }
-    Group& operator[](std::size_t index) const { return *groups_[index]; }
-    auto begin() const { return groups_.begin(); }
-    auto end() const { return groups_.end(); }
-
-  private:
-    using Index = std::unordered_map<std::uint64_t, Group*>;
-    static Group* look_up(const Index& index, std::uint64_t key) {
-        const auto found = index.find(key);
-        return found == index.end() ? nullptr : found->second;
-    }
-
-    std::vector<std::unique_ptr<Group>> groups_;
-    Index by_token_, by_key_;
-    group::RunQueue<Group> queue_;
-    // Index in groups_ of the next idle group for look_around() to wake.
-    std::size_t next_idle_ = 0;
-    engine::Counters ended_counters_;
-    group::LevelCounters ended_levels_;
 };
 
 }  // namespace mcastcoll::ofi

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "ofi/collective_endpoint.h"
 #include "ofi/graft.h"
+#include "provider/guard.h"
 #include "reduce/kernels.h"
 
 namespace mcastcoll::ofi {

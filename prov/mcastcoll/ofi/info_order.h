@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "provider/owners.h"
+#include "provider/info_owner.h"
 
 namespace mcastcoll::ofi {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "provider/owners.h"
+#include "provider/info_owner.h"
 
 namespace mcastcoll::ofi {
 

@@ -6,28 +6,44 @@ lib/libmcastcoll-fi.so: | %reldir%/libmcastcoll-fi.la
 %canon_reldir%_parts = \
 	%reldir%/av.cc \
 	%reldir%/av.h \
+	%reldir%/av_set.cc \
+	%reldir%/av_set.h \
 	%reldir%/bound_endpoint.h \
+	%reldir%/collective_completions.h \
 	%reldir%/collective_endpoint.cc \
 	%reldir%/collective_endpoint.h \
 	%reldir%/collective_endpoint_open.cc \
+	%reldir%/cq.cc \
+	%reldir%/cq.h \
+	%reldir%/domain.h \
 	%reldir%/endpoint.cc \
 	%reldir%/endpoint.h \
+	%reldir%/eq.cc \
+	%reldir%/eq.h \
 	%reldir%/fabric.cc \
 	%reldir%/fabric.h \
 	%reldir%/fabric_open.cc \
+	%reldir%/facilities.h \
 	%reldir%/graft.h \
+	%reldir%/grafted.h \
 	%reldir%/group.cc \
 	%reldir%/group.h \
 	%reldir%/group_calls.cc \
+	%reldir%/group_table.cc \
+	%reldir%/group_table.h \
 	%reldir%/info_order.cc \
 	%reldir%/info_order.h \
 	%reldir%/inner.cc \
 	%reldir%/inner.h \
+	%reldir%/join_request.cc \
+	%reldir%/join_request.h \
 	%reldir%/member_list.cc \
 	%reldir%/member_list.h \
+	%reldir%/open_operations.h \
+	%reldir%/progress_thread.cc \
+	%reldir%/progress_thread.h \
 	%reldir%/provider.cc \
-	%reldir%/queues.cc \
-	%reldir%/queues.h \
+	%reldir%/queue.h \
 	%reldir%/request.cc \
 	%reldir%/request.h
 mcc_parts += $(%canon_reldir%_parts)

@@ -9,6 +9,9 @@ noinst_LTLIBRARIES += %reldir%/libmccports.la
 	%reldir%/munge_secret.h \
 	%reldir%/process_watch.cc \
 	%reldir%/process_watch.h \
+	%reldir%/sealed_secret.cc \
+	%reldir%/sealed_secret.h \
+	%reldir%/service_pace.h \
 	%reldir%/service_socket.cc \
 	%reldir%/service_socket.h \
 	%reldir%/team_level.cc \
@@ -21,9 +24,10 @@ mcc_rooms += %reldir%/all.cc
 	%reldir%/messenger.h \
 	%reldir%/multicast_choice.cc \
 	%reldir%/multicast_choice.h \
-	%reldir%/munge.h \
 	%reldir%/munge_call.cc \
+	%reldir%/munge_call.h \
 	%reldir%/munge_library.h \
+	%reldir%/foreign_connection_pace.h \
 	%reldir%/foreign_connections.cc \
 	%reldir%/foreign_connections.h
 %canon_reldir%_libmccports_la_CPPFLAGS = $(AM_CPPFLAGS) $(LIBFABRIC_CFLAGS) $(FMT_CFLAGS)

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "provider/info_owner.h"
 #include "transport/socket_address.h"
 
 namespace mcastcoll::ofi {

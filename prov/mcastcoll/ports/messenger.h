@@ -17,7 +17,7 @@
 
 #include "base/result.h"
 #include "group/outbox.h"
-#include "provider/owners.h"
+#include "provider/fid_owner.h"
 
 namespace mcastcoll::ofi {
 

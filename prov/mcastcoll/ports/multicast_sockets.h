@@ -5,7 +5,7 @@
 
 #include "ports/multicast_choice.h"
 #include "transport/multicast_hub.h"
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll::ofi {
 

@@ -1,4 +1,6 @@
 // The thread of a call. munge_library.cc or munge_absent.cc carries out the call.
+#include "ports/munge_call.h"
+
 #include <fmt/core.h>
 #include <pthread.h>
 
@@ -6,7 +8,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "ports/munge.h"
 #include "ports/munge_library.h"
 
 namespace mcastcoll::ofi {

@@ -1,7 +1,7 @@
 // Calls libmunge in the calling thread.
 #pragma once
 
-#include "ports/munge.h"
+#include "ports/munge_call.h"
 
 namespace mcastcoll::ofi {
 

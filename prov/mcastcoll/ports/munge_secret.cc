@@ -6,35 +6,10 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// A fifth of a credential's lifetime of five minutes. A member forwarding a credential may have received it
-// at this age, and so may the previous member.
-constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
 // How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
-constexpr const char* kSilent = "munged does not respond";
-
 }  // namespace
-
-const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds timeout) {
-    const bool fresh = !credential_.empty() && now - made_at_ < kGoodFor;
-    if (fresh) return &credential_;
-    if (!call_) {
-        if (!why_not_.empty()) return nullptr;
-        call_ = MungeCall::encode(socket_, group::payload_of(secret_));
-        give_up_at_ = now + timeout;
-    }
-    const MungeCall::State state = call_->state();
-    if (state == MungeCall::State::under_way && now < give_up_at_) return nullptr;
-    if (state == MungeCall::State::done) {
-        credential_ = call_->result();
-        made_at_ = now;
-    } else {
-        why_not_ = state == MungeCall::State::under_way ? kSilent : call_->reason();
-    }
-    call_.reset();
-    return state == MungeCall::State::done ? &credential_ : nullptr;
-}
 
 MungeSecret::MungeSecret(Parameters parameters, group::MemberList members, group::SecretExchanges& exchanges,
                          ServiceSocket& service_socket)
@@ -68,7 +43,7 @@ void MungeSecret::look_at_opened(Nanoseconds now) {
     if (state == MungeCall::State::under_way && now < give_up_at_) return;
     const MungeCall call = *std::exchange(call_, {});
     if (state == MungeCall::State::under_way || state == MungeCall::State::unavailable) {
-        why_not_ = state == MungeCall::State::under_way ? kSilent : call.reason();
+        why_not_ = state == MungeCall::State::under_way ? MungeCall::kSilent : call.reason();
         return;
     }
     if (state == MungeCall::State::refused) refused_ = call.reason();

@@ -1,6 +1,7 @@
 #include "ports/service_socket.h"
 
 #include "provider/log.h"
+#include "transport/socket_address.h"
 
 namespace mcastcoll::ofi {
 

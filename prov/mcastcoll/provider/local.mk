@@ -3,17 +3,19 @@ noinst_LTLIBRARIES += %reldir%/libmccprovider.la
 %canon_reldir%_parts = \
 	%reldir%/completions.cc \
 	%reldir%/completions.h \
+	%reldir%/fid_owner.h \
 	%reldir%/guard.h \
+	%reldir%/info_owner.h \
 	%reldir%/key_file.cc \
 	%reldir%/key_file.h \
 	%reldir%/log.cc \
 	%reldir%/log.h \
-	%reldir%/owners.h \
 	%reldir%/params.cc \
 	%reldir%/provider.h \
 	%reldir%/selection_file.cc \
 	%reldir%/selection_file.h \
 	%reldir%/settings.h \
+	%reldir%/uncancelled.h \
 	%reldir%/wait_object.cc \
 	%reldir%/wait_object.h
 mcc_parts += $(%canon_reldir%_parts)

@@ -6,6 +6,7 @@
 
 #include "reliable/packet.h"
 #include "wire/crypto.h"
+#include "wire/mac.h"
 
 namespace mcastcoll::reliable {
 

@@ -5,8 +5,12 @@ noinst_LTLIBRARIES += %reldir%/libmccsubnet.la %reldir%/libmcctopology.la
 	%reldir%/subnet.h
 %canon_reldir%_libmcctopology_la_LIBADD = %reldir%/libmccsubnet.la
 %canon_reldir%_parts = \
+	%reldir%/algorithms.cc \
+	%reldir%/algorithms.h \
 	%reldir%/map.cc \
 	%reldir%/map.h \
+	%reldir%/name.cc \
+	%reldir%/name.h \
 	%reldir%/override.cc \
 	%reldir%/override.h \
 	%reldir%/place.cc \
@@ -30,9 +34,9 @@ noinst_LTLIBRARIES += %reldir%/libmccdiscover.la
 %canon_reldir%_libmccdiscover_la_SOURCES = \
 	%reldir%/discover.cc \
 	%reldir%/discover.h \
-	%reldir%/machine.h \
-	%reldir%/report.cc \
-	%reldir%/report.h
+	%reldir%/job_report.cc \
+	%reldir%/job_report.h \
+	%reldir%/machine.h
 if HAVE_HWLOC
 %canon_reldir%_libmccdiscover_la_SOURCES += %reldir%/machine_hwloc.cc
 else

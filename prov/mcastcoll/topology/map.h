@@ -78,7 +78,7 @@ class Map {
     std::vector<Place> firsts_;                     // places, for titles
 };
 
-// A process's report to mcastcoll-topo about its groups (report.h).
+// A process's report to mcastcoll-topo about its groups (job_report.h).
 struct ReportedLevel {
     Level level{};
     bool connects = false;

@@ -12,7 +12,6 @@ constexpr std::array<std::string_view, kLevels> kNames{"wan",  "site", "segment"
                                                        "numa", "l3",   "l2",      "core"};
 constexpr std::array<std::string_view, kLevels> kNouns{"group",     "site",     "segment",  "host", "package",
                                                        "NUMA node", "L3 cache", "L2 cache", "core"};
-
 constexpr std::uint8_t kPlaceVersion = 1;
 
 // Reads past the end return zeros and set good to false.
@@ -59,13 +58,6 @@ std::string level_names() {
         text += kNames[i];
     }
     return text;
-}
-
-Name::Name(std::string_view text) {
-    size_ = static_cast<std::uint8_t>(std::min(text.size(), kMax));
-    std::transform(text.begin(), text.begin() + size_, text_.begin(),
-                   [](char c) { return c > ' ' && c < '\x7f' ? c : '?'; });
-    if (text.size() > kMax) text_[kMax - 2] = text_[kMax - 1] = '.';
 }
 
 std::string Place::to_string() const {

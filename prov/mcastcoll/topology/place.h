@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "topology/name.h"
 
 namespace mcastcoll::topology {
 
@@ -56,23 +57,6 @@ struct LevelSet {
     constexpr void add(Level level) { bits = static_cast<std::uint16_t>(bits | 1U << index_of(level)); }
     constexpr void remove(Level level) { bits = static_cast<std::uint16_t>(bits & ~(1U << index_of(level))); }
     bool operator==(const LevelSet&) const = default;
-};
-
-// Up to 23 printable characters, without an allocation.
-class Name {
-  public:
-    static constexpr std::size_t kMax = 23;
-
-    Name() = default;
-    // Shortens a long text, ending it with "..", and replaces unprintable characters by '?'.
-    explicit Name(std::string_view text);
-    std::string_view view() const { return {text_.data(), size_}; }
-    bool empty() const { return size_ == 0; }
-    bool operator==(const Name& other) const { return view() == other.view(); }
-
-  private:
-    std::array<char, kMax> text_{};
-    std::uint8_t size_ = 0;
 };
 
 struct Coordinate {

@@ -5,24 +5,35 @@ noinst_LTLIBRARIES += %reldir%/libmcctransport.la
 	%reldir%/interceptor.h \
 	%reldir%/interface.cc \
 	%reldir%/interface.h \
+	%reldir%/joinable_transport.h \
+	%reldir%/membership.cc \
+	%reldir%/membership.h \
 	%reldir%/multicast_hub.cc \
 	%reldir%/multicast_hub.h \
+	%reldir%/multicast_options.h \
 	%reldir%/multicast_paths.cc \
 	%reldir%/multicast_queue.cc \
 	%reldir%/multicast_queue.h \
 	%reldir%/multicast_transport.h \
 	%reldir%/peer_watch.cc \
 	%reldir%/peer_watch.h \
+	%reldir%/receive_batch.cc \
+	%reldir%/receive_batch.h \
 	%reldir%/rendezvous.cc \
 	%reldir%/rendezvous.h \
+	%reldir%/rendezvous_source.cc \
+	%reldir%/rendezvous_source.h \
 	%reldir%/socket_address.cc \
 	%reldir%/socket_address.h \
-	%reldir%/udp_multicast.cc \
+	%reldir%/udp_receiver.cc \
+	%reldir%/udp_receiver.h \
+	%reldir%/udp_sender.cc \
+	%reldir%/udp_sender.h \
 	%reldir%/udp_socket.cc \
 	%reldir%/udp_socket.h \
 	%reldir%/verbs_address.cc \
 	%reldir%/verbs_address.h \
-	%reldir%/verbs_options.h \
+	%reldir%/verbs_transport.h \
 	%reldir%/wait_set.cc \
 	%reldir%/wait_set.h \
 	%reldir%/watch_listener.cc \

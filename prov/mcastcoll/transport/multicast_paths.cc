@@ -5,6 +5,8 @@
 
 #include "base/file_descriptor.h"
 #include "base/system.h"
+#include "transport/joinable_transport.h"
+#include "transport/membership.h"
 #include "transport/multicast_transport.h"
 
 namespace mcastcoll {

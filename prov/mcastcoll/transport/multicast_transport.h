@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 
 #include "base/function_ref.h"
 #include "base/result.h"
@@ -17,23 +16,6 @@
 #include "transport/interface.h"
 
 namespace mcastcoll {
-
-// Common options of transports opened on an interface.
-struct MulticastOptions {
-    Interface interface;
-    // 4 or 6: selects the interface's IPv4 or IPv6 address.
-    int family = 4;
-    int ttl = 1;
-    // Upper bound of max_payload(); 0: none. Without a limit, the MTU of the loopback would need 2 MiB of
-    // receive buffers.
-    std::size_t payload_limit = 0;
-    // Maximum number of different addresses joined at the same time; 0: as many as the device or the
-    // descriptors allow.
-    std::size_t max_memberships = 0;
-
-    int address_family() const { return family == 4 ? AF_INET : AF_INET6; }
-    const std::optional<SocketAddress>& address() const { return family == 4 ? interface.v4 : interface.v6; }
-};
 
 // One datagram to send, in up to two pieces, so that the payload is not copied behind its header.
 struct Datagram {
@@ -106,43 +88,6 @@ class MulticastTransport {
 };
 
 class JoinableTransport;
-
-// A counted share of a joined address. The last share leaves the address. The transport must outlive it.
-class Membership {
-  public:
-    Membership() = default;
-    Membership(JoinableTransport& hub, const SocketAddress& group) : hub_(&hub), group_(group) {}
-    Membership(Membership&& other) noexcept
-        : hub_(std::exchange(other.hub_, nullptr)), group_(other.group_) {}
-    Membership& operator=(Membership&& other) noexcept {
-        std::swap(hub_, other.hub_);
-        std::swap(group_, other.group_);
-        return *this;
-    }
-    ~Membership();
-    const SocketAddress& group() const { return group_; }
-
-  private:
-    JoinableTransport* hub_ = nullptr;
-    SocketAddress group_;
-};
-
-class JoinableTransport : public MulticastTransport {
-  public:
-    // May block while the subnet manager answers, for a bounded time.
-    virtual Result<Membership> join(const SocketAddress& group) = 0;
-    virtual bool has_joined(const SocketAddress& group) const = 0;
-    // Whether another address can be joined now, as far as is known.
-    virtual bool has_room() const = 0;
-
-  private:
-    friend class Membership;
-    virtual void leave(const SocketAddress& group) = 0;
-};
-
-inline Membership::~Membership() {
-    if (hub_ != nullptr) hub_->leave(group_);
-}
 
 // Combines two transports. The group's address selects one: groups without a port use UD over RDMA. UD is
 // preferred; UDP serves members without RDMA.

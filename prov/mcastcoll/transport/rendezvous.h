@@ -13,17 +13,15 @@
 // forge their source address.
 #pragma once
 
-#include <sys/socket.h>
 #include <sys/un.h>
 
 #include <array>
-#include <string>
 
 #include "base/file_descriptor.h"
 #include "base/function_ref.h"
 #include "base/result.h"
 #include "base/types.h"
-#include "transport/socket_address.h"
+#include "transport/rendezvous_source.h"
 
 namespace mcastcoll {
 
@@ -32,29 +30,6 @@ inline constexpr std::size_t kRendezvousMaxBytes = 1400;
 
 // The candidate ports, all different, `port` first. The others lie outside the usual ephemeral ranges.
 std::array<std::uint16_t, kRendezvousCandidates> rendezvous_ports(std::uint16_t port);
-
-// The source of a datagram, for reply(). A plain value.
-class RendezvousSource {
-  public:
-    // Restores a source from the result of bytes(). Other bytes give a source without a matching candidate.
-    static RendezvousSource from_bytes(Bytes bytes);
-    // A candidate for the service socket of the endpoint with this inner address. `scope`: the interface for
-    // link-local addresses. Trailing zero bytes of a non-IP address are ignored, because some providers
-    // include them and others do not.
-    static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt, std::uint32_t scope = 0);
-    Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
-    friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);
-    std::string to_string() const;
-
-  private:
-    friend class Rendezvous;
-    union Address {
-        sockaddr_un local;  // the largest member
-        sockaddr any;
-    };
-    Address address_{};
-    socklen_t size_ = 0;
-};
 
 class Rendezvous {
   public:

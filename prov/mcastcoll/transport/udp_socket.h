@@ -8,7 +8,7 @@
 #include <initializer_list>
 
 #include "base/file_descriptor.h"
-#include "transport/multicast_transport.h"
+#include "transport/multicast_options.h"
 
 // Kernel interfaces newer than some C libraries.
 #ifndef IPV6_MULTICAST_ALL

@@ -1,7 +1,7 @@
 // Replaces UD multicast in builds without rdma-core.
 #include <cerrno>
 
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll {
 

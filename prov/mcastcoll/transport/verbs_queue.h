@@ -17,7 +17,7 @@
 #include <memory>
 
 #include "transport/verbs_address.h"
-#include "transport/verbs_options.h"
+#include "transport/verbs_transport.h"
 
 namespace mcastcoll {
 

@@ -1,16 +1,13 @@
-// Cryptography of groups, by Nettle: authentication tags, and keys derived for each purpose. Encryption is in
+// Keys of groups, by Nettle: derived for each purpose. Authentication tags are in mac.h, encryption is in
 // gcm.h.
 #pragma once
 
 #include <array>
 #include <cstring>
-#include <memory>
 #include <string_view>
 #include <type_traits>
 
 #include "base/types.h"
-
-struct umac64_ctx;
 
 namespace mcastcoll::wire {
 
@@ -36,22 +33,5 @@ Key derive(const Key& from, std::string_view purpose, Bytes context = {});
 
 // Compares in constant time. Both must have the same length.
 bool are_equal(Bytes one, Bytes other);
-
-// UMAC-64 (RFC 4418), for packets: fast; without the key, a forged tag is valid with odds of 1 in 2^60.
-class Mac {
-  public:
-    static constexpr std::size_t kBytes = 8;
-    using Tag = std::array<std::byte, kBytes>;
-
-    explicit Mac(const Key& key);
-    Mac(Mac&&) noexcept;
-    ~Mac();
-
-    // Tag of the concatenation of two parts. A nonce, of 1 to 16 bytes, must not repeat with other bytes.
-    Tag tag(Bytes nonce, Bytes first, Bytes second);
-
-  private:
-    std::unique_ptr<umac64_ctx> context_;
-};
 
 }  // namespace mcastcoll::wire

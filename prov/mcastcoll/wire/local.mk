@@ -7,6 +7,8 @@ noinst_LTLIBRARIES += %reldir%/libmccwire.la
 	%reldir%/gcm.h \
 	%reldir%/join.cc \
 	%reldir%/join.h \
+	%reldir%/mac.cc \
+	%reldir%/mac.h \
 	%reldir%/packet.cc \
 	%reldir%/packet.h \
 	%reldir%/peer.h \

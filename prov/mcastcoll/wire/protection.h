@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "wire/gcm.h"
+#include "wire/mac.h"
 #include "wire/packet.h"
 #include "wire/peer.h"
 #include "wire/taken_numbers.h"

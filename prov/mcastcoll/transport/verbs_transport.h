@@ -3,7 +3,9 @@
 
 #include <memory>
 
-#include "transport/multicast_transport.h"
+#include "transport/joinable_transport.h"
+#include "transport/membership.h"
+#include "transport/multicast_options.h"
 
 namespace mcastcoll {
 

@@ -1,4 +1,4 @@
-#include "topology/report.h"
+#include "topology/job_report.h"
 
 #include <dirent.h>
 #include <errno.h>

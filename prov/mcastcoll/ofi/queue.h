@@ -1,9 +1,13 @@
-// The provider's parts of completion and event queues: their reads make progress on collectives, and a
-// blocking read also wakes for collectives.
+// The common part of completion queues (cq.h) and event queues (eq.h): their reads make progress on
+// collectives, and a blocking read also wakes for collectives.
 #pragma once
 
+#include <rdma/fi_eq.h>
+#include <rdma/fi_errno.h>
+
+#include <cstddef>
+
 #include "base/deadline.h"
-#include "ofi/bound_endpoint.h"
 #include "ofi/fabric.h"
 
 namespace mcastcoll::ofi {
@@ -92,55 +96,6 @@ class Queue : public Grafted<Self, Fid, Ops> {
         if (command != FI_GETWAIT) return self.object_graft_.inner()->control(object, command, argument);
         return self.wait_object_.get_wait(argument);
     }
-};
-
-// The provider's part of a completion queue. Reads return completions of collectives before the inner
-// provider's completions.
-//
-// As with libfabric's own software collectives, a collective completes to the queue bound with FI_TRANSMIT.
-class Cq final : public Queue<Cq, fid_cq, fi_ops_cq, FI_CLASS_CQ> {
-  public:
-    static int open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context);
-    Cq(Fabric& fabric, fid_cq& inner, fi_cq_format format)
-        : Queue(fabric, inner), own_(format, wait_object_) {}
-
-    // Lets the inner queue clear its descriptor; true if the inner queue has something to read.
-    bool inner_pending();
-    bool has_own() const { return own_.any(); }
-    // The completions of collectives.
-    CollectiveCompletions& own() { return own_; }
-
-  private:
-    static void fill(fi_ops_cq& ops);
-    // source: receives the sources of the completions, or null.
-    ssize_t read(void* buffer, std::size_t count);
-    ssize_t readfrom(void* buffer, std::size_t count, fi_addr_t* source);
-    ssize_t progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* source);
-    // Reads completions of collectives: a count, -FI_EAVAIL, or -FI_EAGAIN.
-    ssize_t read_own(void* buffer, std::size_t count, fi_addr_t* source);
-    ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* source, int timeout);
-
-    // Blocking reads yield in a loop instead of sleeping, like the inner provider's.
-    bool yields_ = false;
-    CollectiveCompletions own_;
-};
-
-// The provider's part of an event queue. Its reads make progress on collectives too, because a join completes
-// to the event queue and the application may read nothing else meanwhile. A blocking read wakes for
-// collectives. The events themselves stay in the inner provider's queue.
-class Eq final : public Queue<Eq, fid_eq, fi_ops_eq, FI_CLASS_EQ> {
-  public:
-    static int open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context);
-    Eq(Fabric& fabric, fid_eq& inner) : Queue(fabric, inner) {}
-
-    static bool has_own() { return false; }
-    // Lets the inner queue clear its descriptor; true if the inner queue has something to read.
-    bool inner_pending();
-
-  private:
-    ssize_t read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags);
-    ssize_t read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout,
-                          std::uint64_t flags);
 };
 
 }  // namespace mcastcoll::ofi

@@ -11,8 +11,6 @@
 // rewrite their reports periodically.
 #pragma once
 
-#include <utility>
-
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "topology/map.h"

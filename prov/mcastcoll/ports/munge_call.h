@@ -18,6 +18,8 @@ namespace mcastcoll::ofi {
 
 class MungeCall {
   public:
+    static constexpr const char* kSilent = "munged does not respond";
+
     enum class State {
         under_way,
         done,

@@ -1,15 +1,12 @@
-// Owners of libfabric's objects and info lists.
+// Closes an object when it goes out of scope.
 #pragma once
 
 #include <rdma/fabric.h>
 
-#include <cstdint>
 #include <memory>
-#include <utility>
 
 namespace mcastcoll::ofi {
 
-// Closes an object when it goes out of scope.
 struct FidCloser {
     template <typename Fid>
     void operator()(Fid* fid) const {
@@ -30,21 +27,6 @@ class FidOwner : public std::unique_ptr<Fid, FidCloser> {
   public:
     using std::unique_ptr<Fid, FidCloser>::unique_ptr;
     Out out() { return {*this}; }
-};
-
-// Only libfabric itself allocates infos, because newer versions append fields.
-struct InfoDeleter {
-    void operator()(fi_info* info) const { fi_freeinfo(info); }
-};
-using InfoOwner = std::unique_ptr<fi_info, InfoDeleter>;
-
-// The arguments of fi_getinfo().
-struct InfoRequest {
-    std::uint32_t version;
-    const char* node;
-    const char* service;
-    std::uint64_t flags;
-    const fi_info* hints;
 };
 
 }  // namespace mcastcoll::ofi

@@ -1,0 +1,24 @@
+// A transport whose groups are joined one by one.
+#pragma once
+
+#include "base/result.h"
+#include "transport/interface.h"
+#include "transport/membership.h"
+#include "transport/multicast_transport.h"
+
+namespace mcastcoll {
+
+class JoinableTransport : public MulticastTransport {
+  public:
+    // May block while the subnet manager answers, for a bounded time.
+    virtual Result<Membership> join(const SocketAddress& group) = 0;
+    virtual bool has_joined(const SocketAddress& group) const = 0;
+    // Whether another address can be joined now, as far as is known.
+    virtual bool has_room() const = 0;
+
+  private:
+    friend class Membership;
+    virtual void leave(const SocketAddress& group) = 0;
+};
+
+}  // namespace mcastcoll

@@ -1,0 +1,11 @@
+#include "transport/membership.h"
+
+#include "transport/joinable_transport.h"
+
+namespace mcastcoll {
+
+Membership::~Membership() {
+    if (hub_ != nullptr) hub_->leave(group_);
+}
+
+}  // namespace mcastcoll

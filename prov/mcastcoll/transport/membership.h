@@ -1,0 +1,31 @@
+// A counted share of a joined address. The last share leaves the address. The transport must outlive it.
+#pragma once
+
+#include <utility>
+
+#include "transport/socket_address.h"
+
+namespace mcastcoll {
+
+class JoinableTransport;
+
+class Membership {
+  public:
+    Membership() = default;
+    Membership(JoinableTransport& hub, const SocketAddress& group) : hub_(&hub), group_(group) {}
+    Membership(Membership&& other) noexcept
+        : hub_(std::exchange(other.hub_, nullptr)), group_(other.group_) {}
+    Membership& operator=(Membership&& other) noexcept {
+        std::swap(hub_, other.hub_);
+        std::swap(group_, other.group_);
+        return *this;
+    }
+    ~Membership();
+    const SocketAddress& group() const { return group_; }
+
+  private:
+    JoinableTransport* hub_ = nullptr;
+    SocketAddress group_;
+};
+
+}  // namespace mcastcoll
