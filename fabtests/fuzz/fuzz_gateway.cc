@@ -20,15 +20,19 @@ constexpr const char* kSites =
     "[site rennes]\nnetworks = 10.2.0.0/16\ngateway = 192.0.2.2:7000\n"
     "[site lyon]\nnetworks = 10.1.0.0/16\ngateway = 192.0.2.1:7000\n";
 
-struct Host final : session::Host {
-    void opened(session::ChannelId, Bytes preface) override { (void)gateway::decode_preface(preface); }
-    std::size_t deliver(session::ChannelId, Bytes bytes) override { return bytes.size() / 2; }
-    void finished(session::ChannelId) override {}
-    void was_reset(session::ChannelId) override {}
+struct Host final : gateway::session::Host {
+    void opened(gateway::session::ChannelId, Bytes preface) override {
+        (void)gateway::decode_preface(preface);
+    }
+    std::size_t deliver(gateway::session::ChannelId, Bytes bytes) override { return bytes.size() / 2; }
+    void finished(gateway::session::ChannelId) override {}
+    void was_reset(gateway::session::ChannelId) override {}
 };
 
 struct Owner final : LinkOwner {
-    bool welcomed(Link&, const session::Welcome& welcome) override { return welcome.session % 2 == 0; }
+    bool welcomed(Link&, const gateway::session::Welcome& welcome) override {
+        return welcome.session % 2 == 0;
+    }
     void link_up(Link& link, std::uint32_t window) override {
         session.set_peer_window(window);
         session.stream_up(link.stream(), Nanoseconds::from_ms(1));
@@ -42,8 +46,8 @@ struct Owner final : LinkOwner {
     }
     void violated(const std::string&) override { violated_ = true; }
 
-    explicit Owner(session::Session& its) : session(its) {}
-    session::Session& session;
+    explicit Owner(gateway::session::Session& its) : session(its) {}
+    gateway::session::Session& session;
     bool up = false, closed = false, violated_ = false;
 };
 
@@ -109,13 +113,13 @@ class Liar {
         std::unique_ptr<Tls> tls;
         // Mostly without TLS, because a handshake takes longer than everything else.
         if (in.between(0U, 15U) == 0) tls = shake_hands();
-        session::Hello hello{.session = 2,
-                             .peer_session = in.between(0U, 2U),
-                             .stream = 0,
-                             .streams = 1,
-                             .window = 4096,
-                             .from = "rennes",
-                             .to = "lyon"};
+        gateway::session::Hello hello{.session = 2,
+                                      .peer_session = in.between(0U, 2U),
+                                      .stream = 0,
+                                      .streams = 1,
+                                      .window = 4096,
+                                      .from = "rennes",
+                                      .to = "lyon"};
         const bool sends_hello = in.flag();
         link_.emplace(owner_, shared(), session_, std::move(pair_.near), hello, std::move(tls));
         if (sends_hello) link_->welcome({3, in.between(0U, 1U), 4096});
@@ -160,15 +164,15 @@ class Liar {
         std::vector<std::byte> bytes;
         if (in_.between(0U, 7U) > 0) {
             const auto payload = in_.bytes(200);
-            const session::FrameHeader header{
-                .type = static_cast<session::FrameType>(in_.between(0U, 9U)),
+            const gateway::session::FrameHeader header{
+                .type = static_cast<gateway::session::FrameType>(in_.between(0U, 9U)),
                 .length = static_cast<std::uint32_t>(in_.between(0U, 15U) == 0 ? fuzz::take_number(in_)
                                                                                : payload.size()),
                 .channel = in_.between<std::uint32_t>(0, 9),
                 .order = static_cast<std::uint32_t>(fuzz::take_number(in_)),
                 .sequence = fuzz::take_number(in_)};
-            bytes.resize(session::kHeaderSize);
-            session::put_header(bytes.data(), header);
+            bytes.resize(gateway::session::kHeaderSize);
+            gateway::session::put_header(bytes.data(), header);
             bytes.insert(bytes.end(), payload.begin(), payload.end());
         } else {
             bytes = in_.bytes(100);
@@ -185,7 +189,7 @@ class Liar {
     Pair pair_;
     Host host_;
     std::optional<Tls> theirs_;
-    session::Session session_;
+    gateway::session::Session session_;
     Owner owner_;
     std::optional<Link> link_;
 };

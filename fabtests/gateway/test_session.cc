@@ -16,7 +16,7 @@
 #include "wire/bytes.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::session;
+using namespace mcastcoll::gateway::session;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include "gateway/session/stream.h"
 
 using namespace mcastcoll;
-using namespace mcastcoll::session;
+using namespace mcastcoll::gateway::session;
 
 namespace {
 

@@ -9,14 +9,14 @@
 #include "base/system.h"
 #include "gateway/gateway.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Counters, sent_frames, sent_bytes, received_frames, received_bytes,
                                    urgent_frames, early_frames, resent_frames, duplicate_frames, opened,
                                    accepted, resets, streams_up, streams_lost, sessions_lost, violations,
                                    heartbeats, acknowledgements)
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session
 
 namespace mcastcoll::gateway {
 

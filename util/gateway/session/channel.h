@@ -16,7 +16,7 @@
 
 #include "gateway/session/frame.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 // Memory left for enlarging the windows of a gateway's channels.
 struct WindowPool {
@@ -143,4 +143,4 @@ class Channels {
     WindowPool& pool_;
 };
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

@@ -7,7 +7,7 @@
 #include "base/types.h"
 #include "gateway/session/frame.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 inline constexpr unsigned kMaxStreams = 32;
 inline constexpr std::size_t kUrgent = 4096;  // frames up to this payload size overtake bulk
@@ -43,4 +43,4 @@ class Host {
     virtual void was_reset(ChannelId channel) = 0;
 };
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

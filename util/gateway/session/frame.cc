@@ -5,7 +5,7 @@
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 namespace {
 
 // Smallest and largest payload.
@@ -47,4 +47,4 @@ Frame::Frame(const FrameHeader& with, Bytes payload) : Frame(payload.size()) {
     std::copy(payload.begin(), payload.end(), space().begin());
 }
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

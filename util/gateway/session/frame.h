@@ -18,7 +18,7 @@
 
 #include "base/types.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 enum class FrameType : std::uint8_t {
     open = 1,    // new connection; payload: the opener's first window and the preface
@@ -112,4 +112,4 @@ class SequenceWindow {
     std::unique_ptr<std::bitset<kSize>> bits_ = std::make_unique<std::bitset<kSize>>();
 };
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

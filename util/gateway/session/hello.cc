@@ -7,7 +7,7 @@
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 namespace {
 
 constexpr std::size_t kVersion = 4, kZero = 6, kSession = 8, kPeerSession = 16, kStream = 24, kStreams = 28,
@@ -84,4 +84,4 @@ Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello) {
     return same && hello.peer_session == own ? Binding::good : Binding::refused;
 }
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

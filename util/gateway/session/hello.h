@@ -26,7 +26,7 @@
 #include "base/types.h"
 #include "gateway/session/frame.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 inline constexpr std::uint32_t kHelloMagic = 0x4d434354;  // "MCCT"
 inline constexpr std::uint16_t kHelloVersion = 2;
@@ -61,4 +61,4 @@ Welcome decode_welcome(Bytes bytes);
 enum class Binding { good, renewed, refused };
 Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello);
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

@@ -7,7 +7,7 @@
 #include "gateway/session/session.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 namespace {
 
 constexpr int kMaxControl = 2;  // per channel: finish, and close or reset
@@ -189,4 +189,4 @@ FramePointer Session::take_credit() {
     return nullptr;
 }
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

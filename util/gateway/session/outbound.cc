@@ -5,7 +5,7 @@
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 namespace {
 
 // Smaller credit is not worth a data frame: more follows when the receiver has consumed data.
@@ -170,4 +170,4 @@ void Outbound::clear() {
     acknowledged_ = SequenceWindow();
 }
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

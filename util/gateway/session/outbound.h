@@ -11,7 +11,7 @@
 #include "gateway/session/channel.h"
 #include "gateway/session/config.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 // Rate limit of a gateway session in bytes per second, with a burst of 10 ms (at least 16 KiB). It may be
 // overdrawn by one frame.
@@ -108,4 +108,4 @@ class Outbound {
     TokenBucket bucket_;
 };
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

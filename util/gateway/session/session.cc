@@ -5,7 +5,7 @@
 
 #include "wire/bytes.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 Session::Session(const Config& config, WindowPool& pool, Host& host)
     : config_(config), host_(host), channels_(config.even, pool), outbound_(config_, channels_, counters_) {
@@ -154,4 +154,4 @@ Nanoseconds Session::next_deadline() const {
     return deadline;
 }
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

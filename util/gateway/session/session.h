@@ -12,7 +12,7 @@
 #include "gateway/session/outbound.h"
 #include "gateway/session/stream.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 class Session {
   public:
@@ -94,4 +94,4 @@ class Session {
     std::size_t inbox_bytes_ = 0;
 };
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 namespace {
 
 // An acknowledgement is due at once after this many frames or bytes, else after ack_delay.
@@ -102,4 +102,4 @@ Nanoseconds Stream::next_deadline(const Config& config) const {
     return up_ ? std::min({ack_at_, sent_ + config.heartbeat, last_input_ + config.silence}) : kNever;
 }
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session

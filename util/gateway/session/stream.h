@@ -7,7 +7,7 @@
 
 #include "gateway/session/config.h"
 
-namespace mcastcoll::session {
+namespace mcastcoll::gateway::session {
 
 class Stream {
   public:
@@ -66,4 +66,4 @@ class Stream {
     std::uint64_t pong_ = 0;
 };
 
-}  // namespace mcastcoll::session
+}  // namespace mcastcoll::gateway::session
