@@ -10,7 +10,7 @@
 using namespace mcastcoll;
 
 // libfabric defines no variables for this provider here.
-fi_provider& ofi::provider() {
+fi_provider& provider::provider() {
     static fi_provider none{};
     return none;
 }
@@ -49,8 +49,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     static std::string variable;
     variable = given + std::string(reinterpret_cast<const char*>(data + 1), size - 1);
     ::putenv(variable.data());
-    if (const auto settings = ofi::read_settings()) {
-        const ofi::Settings& read = settings.value();
+    if (const auto settings = provider::read_settings()) {
+        const provider::Settings& read = settings.value();
         fuzz::check(read.group.channels >= 1 && read.group.channels <= group::kMaxChannels, "channels");
         fuzz::check(read.group.root_delay_us <= group::kMaxRootDelayUs, "a root's delay");
         fuzz::check(read.receives >= 1 && read.memberships >= 1, "as many as there have to be");

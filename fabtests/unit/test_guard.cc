@@ -9,10 +9,10 @@
 using namespace mcastcoll;
 
 // Not needed in this test.
-bool ofi::log_enabled(Level) {
+bool provider::log_enabled(Level) {
     return false;
 }
-void ofi::write_log(Level, const std::string&) {}
+void provider::write_log(Level, const std::string&) {}
 
 namespace {
 
@@ -23,7 +23,7 @@ struct Thread {
 
 void* work(void* argument) {
     auto& thread = *static_cast<Thread*>(argument);
-    ofi::guard([&] {
+    provider::guard([&] {
         char byte = 0;
         thread.waits = true;
         return read(thread.pipe[0], &byte, 1);  // threads are cancelled here

@@ -28,7 +28,7 @@ struct File {
     }
     ~File() { unlink(path.c_str()); }
     std::string refusal() const {
-        const auto key = ofi::read_key_file(path);
+        const auto key = provider::read_key_file(path);
         if (!key) cr_assert_eq(key.error().code, EACCES);
         return key ? "" : key.error().message;
     }
@@ -42,15 +42,15 @@ bool has(const std::string& text, const char* part) {
 }  // namespace
 
 Test(key_file, none_is_no_key) {
-    const auto key = ofi::read_key_file("");
+    const auto key = provider::read_key_file("");
     cr_assert(key && !key.value());
 }
 
 Test(key_file, munge_is_distinguished_from_paths) {
-    cr_assert(ofi::munge_socket("munge:") == "");
-    cr_assert(ofi::munge_socket("munge:/run/munge/other.socket") == "/run/munge/other.socket");
+    cr_assert(provider::munge_socket("munge:") == "");
+    cr_assert(provider::munge_socket("munge:/run/munge/other.socket") == "/run/munge/other.socket");
     for (const char* const path : {"", "munge", "./munge:", "/munge:", "MUNGE:", "mung"})
-        cr_assert(!ofi::munge_socket(path), "%s", path);
+        cr_assert(!provider::munge_socket(path), "%s", path);
 }
 
 // At limit - 1, limit and limit + 1.
@@ -73,7 +73,7 @@ Test(key_file, what_can_be_guessed_is_refused) {
 
 Test(key_file, line_breaks_at_its_end_do_not_count) {
     const File plain(32), edited("\r\n", 32), short_one("\n", 15);
-    cr_assert(*ofi::read_key_file(plain.path).value() == *ofi::read_key_file(edited.path).value());
+    cr_assert(*provider::read_key_file(plain.path).value() == *provider::read_key_file(edited.path).value());
     cr_assert(has(short_one.refusal(), "16 to 4096 bytes"));
 }
 
@@ -91,22 +91,22 @@ Test(key_file, others_may_not_have_it) {
 }
 
 Test(key_file, what_is_no_file_is_refused) {
-    const auto folder = ofi::read_key_file("/tmp");
+    const auto folder = provider::read_key_file("/tmp");
     cr_assert(!folder && has(folder.error().message, "not a regular file"));
-    const auto nothing = ofi::read_key_file("/tmp/there is no such file");
+    const auto nothing = provider::read_key_file("/tmp/there is no such file");
     cr_assert(!nothing && nothing.error().code == ENOENT);
 }
 
 Test(key_file, other_contents_are_another_key) {
     const File one(32, 'a'), same(32, 'a'), other(32, 'b');
-    cr_assert(*ofi::read_key_file(one.path).value() == *ofi::read_key_file(same.path).value());
-    cr_assert(*ofi::read_key_file(one.path).value() != *ofi::read_key_file(other.path).value());
+    cr_assert(*provider::read_key_file(one.path).value() == *provider::read_key_file(same.path).value());
+    cr_assert(*provider::read_key_file(one.path).value() != *provider::read_key_file(other.path).value());
 }
 
 // The kernel shows MADV_DONTDUMP as "dd" among the flags of a mapping.
 Test(key_file, core_dumps_leave_the_key_out) {
     const File file(32);
-    const auto key = ofi::read_key_file(file.path).value();
+    const auto key = provider::read_key_file(file.path).value();
     const auto at = reinterpret_cast<std::uintptr_t>(key.get());
     std::ifstream maps("/proc/self/smaps");
     std::uintptr_t first = 0, end = 0;

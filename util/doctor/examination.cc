@@ -63,7 +63,7 @@ class Examination {
         if (group_process_) opened_ = group_process_->opened();
         own_.libraries.provider = opened_.provider;
         own_.libraries.inner = opened_.inner;
-        auto settings = ofi::read_settings();
+        auto settings = provider::read_settings();
         if (!settings) return;  // the facts have the error
         settings_ = std::move(settings).value();
         OpenedNetwork network = look_at_network(settings_, std::as_bytes(std::span(opened_.address)));
@@ -175,7 +175,7 @@ class Examination {
     hostset::HostSet& host_set_;
     const bool works_;
     std::optional<GroupProcess> group_process_;
-    ofi::Settings settings_;
+    provider::Settings settings_;
     GroupProcess::Opened opened_;
     std::optional<ofi::MulticastChoice> choice_;
     Host own_;

@@ -8,7 +8,7 @@
 #include "probes.h"
 #include "provider/provider.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 // libfabric reads settings per provider.
 fi_provider& provider() {
@@ -20,7 +20,7 @@ fi_provider& provider() {
     return ours;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider
 
 namespace mcastcoll::doctor {
 namespace {
@@ -81,13 +81,13 @@ Libraries look_at_libraries() {
             libraries.settings.emplace_back(variable);
     }
     std::sort(libraries.settings.begin(), libraries.settings.end());
-    const auto settings = ofi::read_settings();
+    const auto settings = provider::read_settings();
     if (!settings) {
         libraries.settings_error = settings.error().message;
         return libraries;
     }
     libraries.multicast = settings.value().multicast;
-    libraries.wants_verbs = settings.value().transport == ofi::Carrier::verbs ||
+    libraries.wants_verbs = settings.value().transport == provider::Carrier::verbs ||
                             settings.value().inner.find("verbs") != std::string::npos;
     return libraries;
 }

@@ -52,7 +52,7 @@ std::string without_port(const SocketAddress& address) {
     return host;
 }
 
-void describe(const ofi::Settings& settings, const ofi::MulticastChoice& choice, Network& facts) {
+void describe(const provider::Settings& settings, const ofi::MulticastChoice& choice, Network& facts) {
     const Interface& interface = choice.interface;
     const SocketAddress own = *multicast_options(settings, choice).address();
     facts.interface = interface.name;
@@ -74,7 +74,7 @@ void describe(const ofi::Settings& settings, const ofi::MulticastChoice& choice,
     facts.reverse_path = all && one ? Look<std::uint64_t>(std::max(*all, *one)) : all ? one : all;
 }
 
-void try_sockets(const ofi::Settings& settings, const ofi::MulticastChoice& choice, Network& facts) {
+void try_sockets(const provider::Settings& settings, const ofi::MulticastChoice& choice, Network& facts) {
     const auto opened = MulticastHub::open(udp_options(settings, choice));
     if (!opened) {
         facts.socket_error = opened.error().message;
@@ -127,7 +127,7 @@ Look<bool> is_member(const std::string& interface, const SocketAddress& group) {
     return false;
 }
 
-OpenedNetwork look_at_network(const ofi::Settings& settings, Bytes own_address) {
+OpenedNetwork look_at_network(const provider::Settings& settings, Bytes own_address) {
     OpenedNetwork network;
     Network& facts = network.facts;
     facts.buffer_wanted = settings.rcvbuf;

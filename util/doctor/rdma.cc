@@ -8,7 +8,7 @@
 
 namespace mcastcoll::doctor {
 
-Rdma look_at_rdma(const ofi::Settings& settings, const std::optional<ofi::MulticastChoice>& choice) {
+Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ofi::MulticastChoice>& choice) {
     Rdma rdma;
     std::error_code ignored;
     for (const auto& device : std::filesystem::directory_iterator(kRdmaDevices, ignored))

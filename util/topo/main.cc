@@ -72,7 +72,7 @@ int show_host(const Command& command, const topology::Override& override) {
 int show_selection(const Command& command) {
     const char* variable = std::getenv("FI_MCASTCOLL_SELECTION");
     const std::string file = variable != nullptr ? variable : "";
-    const auto rows = ofi::read_selection(file);
+    const auto rows = provider::read_selection(file);
     if (!rows) return complain(fmt::format("FI_MCASTCOLL_SELECTION: {}", rows.error().message));
     if (command.of_job.json)
         fmt::print("{}", selection_as_json(rows.value(), file));

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 std::string describe(const void* raw) {
@@ -20,7 +20,8 @@ std::string describe(const void* raw) {
 
 const char* to_text(fid_av*, const void* raw, char* buffer, std::size_t* length) noexcept {
     std::string text;
-    if (raw == nullptr || length == nullptr || !succeeds([&] { text = describe(raw); }) || text.empty())
+    if (raw == nullptr || length == nullptr || !provider::succeeds([&] { text = describe(raw); }) ||
+        text.empty())
         return nullptr;
     if (buffer != nullptr) std::snprintf(buffer, *length, "%s", text.c_str());
     *length = text.size() + 1;
@@ -156,4 +157,4 @@ int AddressVector::lookup(fi_addr_t number, void* buffer, std::size_t* length) {
     return 0;
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

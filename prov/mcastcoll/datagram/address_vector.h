@@ -10,7 +10,7 @@
 #include "datagram/domain.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> {
   public:
@@ -41,4 +41,4 @@ bool write_address(const SocketAddress& address, void* buffer, std::size_t& leng
 // wildcard if passive, otherwise the loopback.
 Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric);
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -5,7 +5,7 @@
 
 #include "provider/guard.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // kCall<&Object::operation> fits into a slot of a libfabric table: the call finds the object from the
 // libfabric structure in its first argument and runs the operation, a member function or a function with the
@@ -24,7 +24,7 @@ class Call {
     constexpr operator Operation<Return, Structure, Arguments...>() const {
         return [](Structure* structure, Arguments... arguments) -> Return {
             using Self = decltype(self_of(kFunction));
-            return guard(
+            return provider::guard(
                 [&]() -> Return { return std::invoke(kFunction, Self::of(*structure), arguments...); });
         };
     }
@@ -32,4 +32,4 @@ class Call {
 template <auto kFunction>
 inline constexpr Call<kFunction> kCall;
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

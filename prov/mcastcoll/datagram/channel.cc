@@ -1,10 +1,10 @@
 #include "datagram/channel.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
-void Channel::complete(std::uint64_t flags, const Completion& completion) {
+void Channel::complete(std::uint64_t flags, const provider::Completion& completion) {
     if (counter) counter->count(completion.error != 0);
     if (completion.error != 0 ? queue != nullptr : wants_completion(flags)) queue->push(completion);
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

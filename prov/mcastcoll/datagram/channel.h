@@ -4,7 +4,7 @@
 #include "datagram/completion_queue.h"
 #include "datagram/counter.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // The queue and the counter for the completions of one direction.
 struct Channel {
@@ -18,7 +18,7 @@ struct Channel {
     bool wants_completion(std::uint64_t flags) const {
         return queue && (!selective || (flags & FI_COMPLETION) != 0);
     }
-    void complete(std::uint64_t flags, const Completion& completion);
+    void complete(std::uint64_t flags, const provider::Completion& completion);
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

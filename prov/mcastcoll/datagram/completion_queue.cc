@@ -1,6 +1,6 @@
 #include "datagram/completion_queue.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 constexpr std::size_t kUsualCompletions = 1024;
@@ -29,7 +29,7 @@ int CompletionQueue::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* c
     return made->give_to(*cq);
 }
 
-void CompletionQueue::push(const Completion& completion) {
+void CompletionQueue::push(const provider::Completion& completion) {
     completions_.push(completion);
     wait_object().wake();
 }
@@ -65,4 +65,4 @@ ssize_t CompletionQueue::sreadfrom(void* buffer, std::size_t count, fi_addr_t* s
     return sleep_until(timeout, -1, [&] { return take(buffer, count, source); });
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -8,7 +8,7 @@
 #include "datagram/waiter.h"
 #include "provider/completions.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Domain>, public Waiter {
   public:
@@ -19,7 +19,7 @@ class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Doma
     bool pending() const { return completions_.any(); }
     // The domain's lock must be held.
     std::size_t room() const { return completions_.capacity() - completions_.size(); }
-    void push(const Completion& completion);
+    void push(const provider::Completion& completion);
 
   private:
     ssize_t read(void* buffer, std::size_t count) { return readfrom(buffer, count, nullptr); }
@@ -30,7 +30,7 @@ class CompletionQueue : public Object<CompletionQueue, fid_cq, FI_CLASS_CQ, Doma
     int signal() { return wait_object().signal(); }
     ssize_t take(void* buffer, std::size_t count, fi_addr_t* source);
 
-    Completions completions_;
+    provider::Completions completions_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

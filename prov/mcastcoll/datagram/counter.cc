@@ -1,6 +1,6 @@
 #include "datagram/counter.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 int Counter::open(Domain& domain, fi_cntr_attr* attr, fid_cntr** counter, void* context) {
     static fi_ops_cntr ops{sizeof(fi_ops_cntr),
@@ -25,7 +25,7 @@ void Counter::count(bool failed) {
 
 std::uint64_t Counter::read() {
     const std::lock_guard lock(parent().mutex);
-    guard([&] { return progress(), 0; });
+    provider::guard([&] { return progress(), 0; });
     return done_;
 }
 
@@ -53,4 +53,4 @@ int Counter::wait(std::uint64_t threshold, int timeout) {
     return got == -FI_EAGAIN ? -FI_ETIMEDOUT : static_cast<int>(got);
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

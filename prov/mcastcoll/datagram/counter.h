@@ -6,7 +6,7 @@
 #include "datagram/domain.h"
 #include "datagram/waiter.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public Waiter {
   public:
@@ -27,4 +27,4 @@ class Counter : public Object<Counter, fid_cntr, FI_CLASS_CNTR, Domain>, public 
     std::uint64_t done_ = 0, failed_ = 0;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

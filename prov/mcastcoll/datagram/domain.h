@@ -11,7 +11,7 @@
 #include "provider/settings.h"
 #include "transport/interface.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // One network interface, and the common lock of the domain's endpoints, queues, counters and address vectors.
 struct Domain : Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
@@ -21,8 +21,8 @@ struct Domain : Object<Domain, fid_domain, FI_CLASS_DOMAIN, Fabric> {
     const Interface interface;
     // The domain is named after an RDMA device, which carries its groups.
     const bool over_verbs;
-    const Settings settings = provider_settings();
+    const provider::Settings settings = provider::provider_settings();
     std::mutex mutex;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -5,9 +5,9 @@
 #include "datagram/info.h"
 #include "datagram/sockets.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
-Endpoint::Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address, void* context)
+Endpoint::Endpoint(Domain& domain, provider::InfoOwner info, const SocketAddress& address, void* context)
     : Object(domain.shared_from_this(), context),
       info_(std::move(info)),
       address_(address),
@@ -84,12 +84,12 @@ int Endpoint::enable() {
     if ((directions_ & FI_RECV) != 0 && !received_.queue && !received_.counter) return -FI_ENOCQ;
     if (parent().over_verbs && !is_reliable(*info_)) {
         auto groups = open_queue_pair(parent().interface, parent().settings, family());
-        if (!groups) return refuse("fi_enable", groups.error());
+        if (!groups) return provider::refuse("fi_enable", groups.error());
         verbs_ = std::move(groups).value();
         max_message_ = std::min(max_message_, verbs_->max_payload());
     }
     auto opened = open_socket();
-    if (!opened) return refuse("fi_enable", opened.error());
+    if (!opened) return provider::refuse("fi_enable", opened.error());
     auto bound = SocketAddress::of_socket(opened.value().get());
     if (!bound) return -bound.error().code;
     auto ready = received_.receiver.open(std::max<std::size_t>(info_->rx_attr->size, 1));
@@ -98,7 +98,7 @@ int Endpoint::enable() {
     if (!ready) return -ready.error().code;
     if (is_reliable(*info_)) {
         auto reliable = Reliable::open(parent(), received_, opened.value().get(), family());
-        if (!reliable) return refuse("fi_enable", reliable.error());
+        if (!reliable) return provider::refuse("fi_enable", reliable.error());
         reliable_ = std::move(reliable).value();
     }
     address_ = bound.value();
@@ -163,4 +163,4 @@ std::shared_ptr<FileDescriptor> Endpoint::socket_of(const SocketAddress& group) 
     return nullptr;
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

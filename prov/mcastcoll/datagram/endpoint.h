@@ -18,7 +18,7 @@
 #include "provider/info_owner.h"
 #include "transport/verbs_transport.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // A joined group, stored in its Membership.
 struct Joined {
@@ -32,7 +32,7 @@ struct Joined {
 class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, public Source {
   public:
     // `address` is the application's.
-    Endpoint(Domain& domain, InfoOwner info, const SocketAddress& address, void* context);
+    Endpoint(Domain& domain, provider::InfoOwner info, const SocketAddress& address, void* context);
     ~Endpoint();
 
     // For libfabric's operation tables: 0 or -FI_E*.
@@ -90,7 +90,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     int send_to_peer(fi_addr_t to, Pieces pieces) const;
     int send_to_group(fi_addr_t to, Pieces pieces, std::size_t size);
 
-    const InfoOwner info_;
+    const provider::InfoOwner info_;
     // The bound address; before fi_enable() the application's.
     SocketAddress address_;
     const std::uint64_t directions_;
@@ -111,4 +111,4 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     std::unordered_map<fi_addr_t, const Joined*> joined_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

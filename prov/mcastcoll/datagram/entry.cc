@@ -14,7 +14,7 @@
 #include "datagram/membership.h"
 #include "transport/verbs_address.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 ssize_t recv(Endpoint& ep, void* buffer, std::size_t length, void*, fi_addr_t, void* context) {
@@ -89,8 +89,8 @@ int open_endpoint(Domain& domain, const fi_info* info, fid_ep** endpoint, void* 
         info->rx_attr->size > kMaxOperations)
         return -FI_EINVAL;
     auto address = own_address(*info, domain.interface);
-    if (!address) return refuse("fi_endpoint", address.error());
-    InfoOwner copy(fi_dupinfo(info));
+    if (!address) return provider::refuse("fi_endpoint", address.error());
+    provider::InfoOwner copy(fi_dupinfo(info));
     if (!copy) return -FI_ENOMEM;
     auto made = std::make_shared<Endpoint>(domain, std::move(copy), address.value(), context);
     set_calls(*made);
@@ -144,7 +144,7 @@ int open_domain(Fabric& fabric, const fi_info* info, fid_domain** domain, void* 
         return -FI_EINVAL;
     const std::string of_device = interface_of_rdma_device(info->domain_attr->name);
     auto interface = find_interface_by_name(of_device.empty() ? info->domain_attr->name : of_device);
-    if (!interface) return refuse("fi_domain", interface.error());
+    if (!interface) return provider::refuse("fi_domain", interface.error());
     auto made = std::make_shared<Domain>(fabric, std::move(interface).value(), !of_device.empty(), context);
     made->fid_domain::ops = &ops;
     made->fid_domain::mr = &memory;
@@ -188,4 +188,4 @@ int open_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) 
     return made->give_to(*fabric);
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

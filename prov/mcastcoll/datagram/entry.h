@@ -4,9 +4,9 @@
 
 #include <rdma/fabric.h>
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // Returns 0 or -FI_E*.
 int open_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -6,7 +6,7 @@
 #include "base/deadline.h"
 #include "datagram/waiter.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 constexpr std::size_t kMaxEvents = 65536;
@@ -104,4 +104,4 @@ ssize_t EventQueue::sread(std::uint32_t* event, void* buffer, std::size_t length
     }
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -16,7 +16,7 @@
 #include "datagram/object.h"
 #include "provider/wait_object.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
   public:
@@ -32,7 +32,7 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
     // Drops the events of an object before its close.
     void forget(const Handle& object);
     bool pending();
-    WaitObject& wait_object() { return wait_object_; }
+    provider::WaitObject& wait_object() { return wait_object_; }
 
   private:
     struct Event {
@@ -52,9 +52,9 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
 
     bool writable_ = false;
     // Its descriptor is readable while the queue is not empty.
-    WaitObject wait_object_;
+    provider::WaitObject wait_object_;
     std::mutex mutex_;
     std::deque<Event> events_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -6,11 +6,11 @@
 
 #include "datagram/object.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // Has no parent.
 struct Fabric : Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
     using Object::Object;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 void Inbox::deliver(const PostedReceive& posted, const Datagram& datagram) {
     const std::size_t room = size_of(posted.buffer());
-    Completion done{.op_context = posted.context,
-                    .flags = FI_RECV | FI_MSG | (datagram.multicast ? FI_MULTICAST : 0),
-                    .length = std::min(datagram.length, room)};
+    provider::Completion done{.op_context = posted.context,
+                              .flags = FI_RECV | FI_MSG | (datagram.multicast ? FI_MULTICAST : 0),
+                              .length = std::min(datagram.length, room)};
     if (posted.count > 0) done.buffer = posted.pieces[0].iov_base;
     if (senders != nullptr) done.source = senders->find(datagram.source);
     if (datagram.length > room) {
@@ -43,4 +43,4 @@ void Inbox::give_back(const PostedReceive& posted) {
     if (!receiver.post(posted) && !full()) report_cancelled(posted);
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

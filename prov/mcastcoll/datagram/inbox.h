@@ -7,7 +7,7 @@
 #include "datagram/posted_receive.h"
 #include "datagram/receiver.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 struct Inbox : Channel {
     Receiver receiver;
@@ -29,4 +29,4 @@ struct Inbox : Channel {
     void report_cancelled(const PostedReceive& posted);
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -19,7 +19,7 @@
 #include "transport/udp_socket.h"
 #include "transport/verbs_address.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 constexpr std::uint64_t kPlaces = FI_LOCAL_COMM | FI_REMOTE_COMM;
@@ -87,7 +87,7 @@ Result<SocketAddress> read_address(const void* raw, std::size_t length, int fami
     return address;
 }
 
-Result<Ends> find_ends(const InfoRequest& request, int family) {
+Result<Ends> find_ends(const provider::InfoRequest& request, int family) {
     auto source = read_address(request.hints->src_addr, request.hints->src_addrlen, family);
     if (!source) return source.error();
     auto destination = read_address(request.hints->dest_addr, request.hints->dest_addrlen, family);
@@ -186,7 +186,8 @@ void promise_reliable(fi_info& info) {
     info.domain_attr->control_progress = info.domain_attr->data_progress = FI_PROGRESS_MANUAL;
 }
 
-Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings, int family) {
+Result<provider::InfoOwner> make_info(const provider::InfoRequest& request,
+                                      const provider::Settings& settings, int family) {
     const fi_info& hints = *request.hints;
     const bool reliable = is_reliable(hints);
     const fi_ep_type type = reliable ? FI_EP_RDM : FI_EP_DGRAM;
@@ -196,7 +197,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
     std::string domain = named != nullptr ? named : "";
     const std::string of_device = interface_of_rdma_device(domain);
     const bool over_verbs =
-        !reliable && (domain.empty() ? settings.transport == Carrier::verbs : !of_device.empty());
+        !reliable && (domain.empty() ? settings.transport == provider::Carrier::verbs : !of_device.empty());
     auto chosen =
         choose_interface(ends.value(), of_device.empty() ? domain : of_device, settings.iface, family);
     if (!chosen) return chosen.error();
@@ -218,7 +219,7 @@ Result<InfoOwner> make_info(const InfoRequest& request, const Settings& settings
                      fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
     if (or_none(hints.tx_attr).inject_size > largest)
         return Error{FI_ENODATA, fmt::format("no more than {} bytes are injected", largest)};
-    InfoOwner info(fi_allocinfo());
+    provider::InfoOwner info(fi_allocinfo());
     if (!info) return Error{FI_ENOMEM, "no memory for an info"};
     info->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
     info->ep_attr->type = type;
@@ -252,11 +253,11 @@ bool is_reliable(const fi_info& info) {
     return or_none(info.ep_attr).type == FI_EP_RDM;
 }
 
-Result<InfoOwner> offers(const InfoRequest& request) {
+Result<provider::InfoOwner> offers(const provider::InfoRequest& request) {
     if (const char* lacks = missing(*request.hints); lacks != nullptr)
         return Error{FI_ENODATA, fmt::format("datagram endpoints with multicast do not support {}", lacks)};
-    const Settings settings = provider_settings();
-    InfoOwner list;
+    const provider::Settings settings = provider::provider_settings();
+    provider::InfoOwner list;
     Error last{FI_ENODATA, "the requested address format is neither IPv4 nor IPv6"};
     // The last one in the list becomes the first: IPv4.
     for (const int family : {AF_INET6, AF_INET}) {
@@ -286,4 +287,4 @@ Result<SocketAddress> own_address(const fi_info& info, const Interface& interfac
     return Error{FI_EADDRNOTAVAIL, fmt::format("{} has no address of the requested format", interface.name)};
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

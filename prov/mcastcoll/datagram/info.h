@@ -10,7 +10,7 @@
 #include "transport/interface.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 inline constexpr std::string_view kFabricName = "mcastcoll-udp";
 
@@ -28,11 +28,11 @@ inline std::uint64_t directions_of(const fi_info& info) {
 }
 
 // One info for IPv4 and one for IPv6, if requested and available.
-Result<InfoOwner> offers(const InfoRequest& request);
+Result<provider::InfoOwner> offers(const provider::InfoRequest& request);
 
 // True for endpoints of reliable messages, false for datagrams.
 bool is_reliable(const fi_info& info);
 // The address to which an endpoint with this info is bound.
 Result<SocketAddress> own_address(const fi_info& info, const Interface& interface);
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

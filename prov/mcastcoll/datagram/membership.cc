@@ -9,7 +9,7 @@
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 constexpr int kTurnMs = 1;
@@ -42,7 +42,7 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
     if (endpoint.events() == nullptr) return -FI_ENOEQ;
     if (!endpoint.enabled()) return -FI_EOPBADSTATE;
     auto group = read_group(endpoint, address);
-    if (!group) return refuse("fi_join", group.error());
+    if (!group) return provider::refuse("fi_join", group.error());
     const std::uint64_t wanted = (flags & kDirections) != 0 ? flags : endpoint.directions();
     if ((wanted & ~endpoint.directions()) != 0) return -FI_EOPNOTSUPP;
     std::unique_lock lock(endpoint.mutex());
@@ -65,7 +65,7 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
 
 bool Membership::report(const Result<void>& joined) {
     if (!joined) {
-        log_line(Level::info, "fi_join: {}", joined.error().message);
+        provider::log_line(provider::Level::info, "fi_join: {}", joined.error().message);
         return report_error(FI_JOIN_COMPLETE, joined.error().code, 0);
     }
     Handle* self = &this->fid_mc::fid;
@@ -84,11 +84,12 @@ bool Membership::report_error(std::uint32_t event, int code, std::uint64_t data)
 void Membership::report_lost(const SocketAddress& member, reliable::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
-    log_line(Level::info, "{}: {} {}", joined_.group, member,
-             how == reliable::Loss::silent
-                 ? "has sent nothing for the time of FI_MCASTCOLL_EXPERIMENT=peer_timeout"
-             : how == reliable::Loss::expelled ? "has expelled this member, because it was too slow"
-                                           : "no longer stores the messages that are missing here");
+    provider::log_line(provider::Level::info, "{}: {} {}", joined_.group, member,
+                       how == reliable::Loss::silent
+                           ? "has sent nothing for the time of FI_MCASTCOLL_EXPERIMENT=peer_timeout"
+                       : how == reliable::Loss::expelled
+                           ? "has expelled this member, because it was too slow"
+                           : "no longer stores the messages that are missing here");
     report_error(FI_NOTIFY, how == reliable::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
                  parent().number_of(member));
 }
@@ -128,7 +129,7 @@ void Membership::linger(std::unique_lock<std::mutex>& lock) {
     const Deadline deadline(parent().parent().settings.linger_ms);
     while (!joined_.reliable_group->is_settled() && !deadline.over()) {
         // Closing continues after any error: progress needs memory occasionally.
-        if (guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
+        if (provider::guard([&] { return turn(lock), 0; }) != 0) ::poll(nullptr, 0, kTurnMs);
     }
 }
 
@@ -158,4 +159,4 @@ void Membership::finish() {
     parent().events()->forget(this->fid_mc::fid);
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

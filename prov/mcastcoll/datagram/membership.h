@@ -6,7 +6,7 @@
 
 #include "datagram/endpoint.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
@@ -30,4 +30,4 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     Joined joined_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

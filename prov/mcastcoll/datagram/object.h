@@ -14,7 +14,7 @@
 #include "datagram/refusal.h"
 #include "provider/guard.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // libfabric's `fid`, under a name not hidden by the structures' member `fid`.
 using Handle = ::fid;
@@ -61,7 +61,7 @@ class Object : public Structure, public std::enable_shared_from_this<Self> {
 
   private:
     static int close(Handle* object) noexcept {
-        return guard([&] {
+        return provider::guard([&] {
             Self& self = of(*object);
             if (self.applications_.use_count() > 1) return -FI_EBUSY;
             if constexpr (requires { self.finish(); }) self.finish();
@@ -77,4 +77,4 @@ class Object : public Structure, public std::enable_shared_from_this<Self> {
     std::shared_ptr<Self> applications_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 std::size_t size_of(Pieces pieces) {
     std::size_t bytes = 0;
@@ -35,4 +35,4 @@ Bytes gather(Pieces pieces, std::vector<std::byte>& copy) {
     return copy;
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -11,7 +11,7 @@
 
 #include "base/types.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 inline constexpr std::size_t kMaxPieces = 4;
 
@@ -35,4 +35,4 @@ struct PostedReceive {
     Pieces buffer() const { return Pieces(pieces).first(count); }
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -7,7 +7,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 // Flags in the data of an epoll event, beside the descriptor: a group's socket; no socket.
@@ -126,4 +126,4 @@ void Receiver::receive_batch(int descriptor, bool group, std::size_t max, Take t
     for (; to > 0; --to) posted_.pop();
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

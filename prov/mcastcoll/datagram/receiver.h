@@ -15,7 +15,7 @@
 #include "datagram/posted_receive.h"
 #include "transport/multicast_transport.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 struct Datagram {
     SocketAddress source;
@@ -72,4 +72,4 @@ class Receiver {
     std::array<SocketAddress, kBatch> sources_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

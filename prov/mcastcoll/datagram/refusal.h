@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // Implements unsupported operations. libfabric's inline functions do not check most tables for null, so every
 // slot needs a function.
@@ -34,4 +34,4 @@ constexpr Table refuse_all() {
     (std::make_index_sequence<kOperations>());
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

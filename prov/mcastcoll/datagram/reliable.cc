@@ -9,7 +9,7 @@
 #include "base/system.h"
 #include "datagram/sockets.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 constexpr std::size_t kWindow = 2048;
@@ -38,7 +38,7 @@ SocketAddress address_of(const reliable::Place& place) {
 }
 
 // The key for authenticating a group's packets: derived from the process's secret, for this group only.
-std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& settings) {
+std::optional<wire::Key> key_of(const SocketAddress& group, const provider::Settings& settings) {
     if (!settings.key || settings.security == wire::Security::off) return {};
     const Bytes address = group.address_bytes();
     std::vector<std::byte> context(address.begin(), address.end());
@@ -48,7 +48,7 @@ std::optional<wire::Key> key_of(const SocketAddress& group, const Settings& sett
 }
 
 // Checks whether the requested security is available.
-Result<void> check_security(const Settings& settings) {
+Result<void> check_security(const provider::Settings& settings) {
     if (settings.security == wire::Security::encrypt)
         return Error{FI_EOPNOTSUPP,
                      "FI_MCASTCOLL_SECURITY=encrypt: reliable multicast messages can be authenticated, but "
@@ -107,15 +107,16 @@ Reliable::Group::Group(Reliable& owner, const SocketAddress& address, int socket
 }
 
 Reliable::Group::~Group() {
-    succeeds([&] { protocol_.leave(monotonic_now()); });
+    provider::succeeds([&] { protocol_.leave(monotonic_now()); });
     const reliable::Counters& done = protocol_.counters();
-    log_line(Level::info,
-             "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
-             "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
-             "source {}, not yet verified {}, no room {}",
-             address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
-             done.beats, done.expelled, done.dropped, done.unproven, done.replayed, done.misplaced,
-             done.unanswered, done.crowded);
+    provider::log_line(
+        provider::Level::info,
+        "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
+        "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
+        "source {}, not yet verified {}, no room {}",
+        address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
+        done.beats, done.expelled, done.dropped, done.unproven, done.replayed, done.misplaced,
+        done.unanswered, done.crowded);
     for (auto& [member, partial] : partials_) reliable_.inbox_.give_back(partial.posted);
     std::erase(reliable_.groups_, this);
 }
@@ -143,10 +144,11 @@ void Reliable::Group::on_packet(const reliable::Header& header, Bytes packet, co
     protocol_.on_packet(header, packet, place_of(source), now);
     if (protocol_.counters().unproven == before || now < warns_at_) return;
     warns_at_ = now + kWarnAgain;
-    log_line(Level::warn,
-             "{}: packets from {} are dropped because they have no valid authentication tag: the sender is "
-             "not a member, or its FI_MCASTCOLL_KEY_FILE is missing or differs from the one here",
-             address_, source);
+    provider::log_line(
+        provider::Level::warn,
+        "{}: packets from {} are dropped because they have no valid authentication tag: the sender is "
+        "not a member, or its FI_MCASTCOLL_KEY_FILE is missing or differs from the one here",
+        address_, source);
 }
 
 // Returns false if there is no room in the socket's buffer or the network's queue. After any other error of
@@ -205,7 +207,7 @@ void Reliable::Group::lost(const reliable::Member& member, reliable::Loss how) {
     on_lost_(address_of(member.place), how);
 }
 
-Reliable::Reliable(const Settings& settings, Inbox& inbox, int own_socket, std::size_t payload)
+Reliable::Reliable(const provider::Settings& settings, Inbox& inbox, int own_socket, std::size_t payload)
     : settings_(settings),
       inbox_(inbox),
       own_socket_(own_socket),
@@ -321,4 +323,4 @@ bool Reliable::drain(int socket, bool multicast) {
     return false;
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -19,7 +19,7 @@
 #include "transport/receive_batch.h"
 #include "transport/wait_set.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // Maximum size of a message. For datagrams: the size of an unfragmented one.
 std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
@@ -43,14 +43,14 @@ class Reliable {
     void arm();
 
   private:
-    Reliable(const Settings& settings, Inbox& inbox, int own_socket, std::size_t payload);
+    Reliable(const provider::Settings& settings, Inbox& inbox, int own_socket, std::size_t payload);
     bool drain(int socket, bool multicast);
     void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
     bool is_spoilt();
     void keep_alarm();
 
     const OwnProcess process_;
-    const Settings& settings_;
+    const provider::Settings& settings_;
     Inbox& inbox_;
     const int own_socket_;
     const std::size_t payload_;
@@ -108,4 +108,4 @@ class Reliable::Group final : private reliable::Protocol::Host {
     std::unordered_map<reliable::MemberId, Partial> partials_;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -12,7 +12,7 @@
 #include "base/system.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 // Multicasts are sent on this interface, and also delivered to other processes of this host.
@@ -33,7 +33,7 @@ Result<void> aim(int descriptor, const Interface& interface, int ttl, const Sock
                                     {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});
 }
 
-Result<void> prepare(int descriptor, const Settings& settings, const SocketAddress& address) {
+Result<void> prepare(int descriptor, const provider::Settings& settings, const SocketAddress& address) {
     if (auto size = size_buffer(descriptor, settings.rcvbuf, SO_RCVBUFFORCE, SO_RCVBUF); !size)
         return size.error();
     if (auto size = size_buffer(descriptor, settings.sndbuf, SO_SNDBUFFORCE, SO_SNDBUF); !size)
@@ -56,8 +56,8 @@ int send_message(int socket, msghdr& message, const SocketAddress& to) {
 
 }  // namespace
 
-Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface, const Settings& settings,
-                                                        int family) {
+Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface,
+                                                        const provider::Settings& settings, int family) {
     VerbsOptions options;
     options.interface = interface;
     options.family = family == AF_INET ? 4 : 6;
@@ -67,7 +67,7 @@ Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interfa
     return open_verbs(options);
 }
 
-Result<FileDescriptor> open_own_socket(const Interface& interface, const Settings& settings,
+Result<FileDescriptor> open_own_socket(const Interface& interface, const provider::Settings& settings,
                                        const SocketAddress& address) {
     auto socket = open_datagram_socket(address.family());
     if (!socket) return socket;
@@ -81,7 +81,7 @@ Result<FileDescriptor> open_own_socket(const Interface& interface, const Setting
     return socket;
 }
 
-Result<FileDescriptor> open_group_socket(const Interface& interface, const Settings& settings,
+Result<FileDescriptor> open_group_socket(const Interface& interface, const provider::Settings& settings,
                                          const SocketAddress& group) {
     auto socket = open_datagram_socket(group.family());
     if (!socket) return socket;
@@ -121,4 +121,4 @@ int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& t
     return send_message(socket, out, to);
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

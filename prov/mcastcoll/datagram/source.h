@@ -2,7 +2,7 @@
 // endpoint only through this interface. The domain's lock must be held.
 #pragma once
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 class Source {
   public:
@@ -15,4 +15,4 @@ class Source {
     ~Source() = default;
 };
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -6,7 +6,7 @@
 #include "datagram/sockets.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 namespace {
 
 // Converts an errno value to the result of a call.
@@ -122,4 +122,4 @@ bool Endpoint::is_own(const SocketAddress& source) const {
                        [&](const SocketAddress& address) { return address.same_host(source); });
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
-int open_wait(WaitObject& object, fi_wait_obj& wanted) {
+int open_wait(provider::WaitObject& object, fi_wait_obj& wanted) {
     if (wanted == FI_WAIT_NONE) return 0;
     if (wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD) return -FI_ENOSYS;
     if (!object.open(-1)) return -FI_EMFILE;
@@ -34,4 +34,4 @@ void Waiter::prepare_wait() {
     prepare();
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

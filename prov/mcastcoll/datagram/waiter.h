@@ -12,11 +12,11 @@
 #include "datagram/source.h"
 #include "provider/wait_object.h"
 
-namespace mcastcoll::ofi::datagram {
+namespace mcastcoll::datagram {
 
 // Opens the wait object that an attribute requests and stores its kind in the attribute. Only descriptors are
 // supported.
-int open_wait(WaitObject& object, fi_wait_obj& wanted);
+int open_wait(provider::WaitObject& object, fi_wait_obj& wanted);
 
 // An object on which a thread may sleep until endpoints have received data: a completion queue or a counter.
 // A Waiter makes its sources receive, and sleeps on the sources' sockets. All calls except sleeping need the
@@ -25,7 +25,7 @@ class Waiter {
   public:
     explicit Waiter(std::mutex& mutex) : mutex_(mutex) {}
 
-    WaitObject& wait_object() { return wait_object_; }
+    provider::WaitObject& wait_object() { return wait_object_; }
     bool add(Source& source);  // false: already added
     void remove(Source& source) { std::erase(sources_, &source); }
     // Called before a thread sleeps on the descriptor, without the lock.
@@ -44,7 +44,7 @@ class Waiter {
     void prepare();
 
     std::mutex& mutex_;
-    WaitObject wait_object_;
+    provider::WaitObject wait_object_;
     std::vector<Source*> sources_;
 };
 
@@ -71,4 +71,4 @@ ssize_t Waiter::sleep_until(int timeout, int rest_ms, Ready ready) {
     }
 }
 
-}  // namespace mcastcoll::ofi::datagram
+}  // namespace mcastcoll::datagram

@@ -7,7 +7,7 @@ namespace mcastcoll::ofi {
 // The inner provider is queried for the addresses even if the caller passes no array.
 template <typename Insert>
 int Av::insert_any(std::size_t count, fi_addr_t* addresses, Insert insert) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         if (!all_known_) return insert(inner_ops(), addresses);
         std::vector<fi_addr_t> own;
         if (addresses == nullptr) {
@@ -53,7 +53,7 @@ void Av::graft(fid_av& inner, const fi_av_attr& attr) {
     if (ofi::has(theirs, &fi_ops_av::remove))
         ops.remove = [](fid_av* object, fi_addr_t* addresses, std::size_t count,
                         std::uint64_t flags) noexcept {
-            return guard([&] {
+            return provider::guard([&] {
                 Av& self = of(*object);
                 // Forgets the addresses before the removal, because another thread may receive a freed
                 // address immediately.
@@ -72,7 +72,7 @@ void Av::graft(fid_av& inner, const fi_av_attr& attr) {
             });
         };
     ops.av_set = [](fid_av* object, fi_av_set_attr* set_attr, fid_av_set** set, void* context) noexcept {
-        return guard([&] { return of(*object).open_set(set_attr, set, context); });
+        return provider::guard([&] { return of(*object).open_set(set_attr, set, context); });
     };
 }
 
@@ -86,7 +86,7 @@ int Av::open_set(fi_av_set_attr* attr, fid_av_set** set, void* context) {
     if (attr == nullptr || set == nullptr) return -FI_EINVAL;
     auto made = AvSet::make(*this, *attr, context);
     if (!made) {
-        log_line(Level::warn, "fi_av_set: {}", made.error().message);
+        provider::log_line(provider::Level::warn, "fi_av_set: {}", made.error().message);
         return -made.error().code;
     }
     *set = made.value();

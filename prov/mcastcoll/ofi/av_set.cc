@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxMembers = 1 << 20;
 
 template <typename Change>
 int AvSet::combine(fid_av_set* to, const fid_av_set* other, Change change) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         const AvSet* source = find(other);
         if (source == nullptr || find(to) == nullptr || source->av() != from(*to).av()) return -FI_EINVAL;
         // Copied, because a set may be combined with itself and no call holds two locks.
@@ -52,7 +52,7 @@ fi_ops_av_set& AvSet::operations() {
             });
         };
         ops.insert = [](fid_av_set* set, fi_addr_t address) noexcept {
-            return guard([&] {
+            return provider::guard([&] {
                 AvSet& self = from(*set);
                 if (!self.av_.has(address)) return -FI_EINVAL;
                 const std::lock_guard lock(self.mutex_);
@@ -63,7 +63,7 @@ fi_ops_av_set& AvSet::operations() {
             });
         };
         ops.remove = [](fid_av_set* set, fi_addr_t address) noexcept {
-            return guard([&] {
+            return provider::guard([&] {
                 AvSet& self = from(*set);
                 const std::lock_guard lock(self.mutex_);
                 return std::erase(self.members_, address) > 0 ? 0 : -FI_EINVAL;
@@ -101,13 +101,13 @@ fi_mcastcoll_set_ops& AvSet::extension() {
                           [&](AvSet& self) { self.repair_ = static_cast<engine::Repair>(repair); });
         },
         [](fid_av_set* set, unsigned channels) noexcept {
-            return set_if(channels >= 1 && channels <= kMaxChannels, set,
+            return set_if(channels >= 1 && channels <= group::kMaxChannels, set,
                           [&](AvSet& self) { self.channels_ = channels; });
         },
         [](fid_av_set* set, int sync, unsigned delay_us) noexcept {
             const bool delays = sync == FI_MCASTCOLL_ROOT_SYNC_DELAY;
             const bool good = sync >= 0 && sync < engine::kRootSyncCount;
-            return set_if(good && (!delays || delay_us <= kMaxRootDelayUs), set, [&](AvSet& self) {
+            return set_if(good && (!delays || delay_us <= group::kMaxRootDelayUs), set, [&](AvSet& self) {
                 self.root_sync_ = static_cast<engine::RootSync>(sync);
                 self.root_delay_us_ = delays ? delay_us : 0;
             });
@@ -115,8 +115,8 @@ fi_mcastcoll_set_ops& AvSet::extension() {
     return operations;
 }
 
-GroupSettings AvSet::settings(GroupSettings otherwise) const {
-    GroupSettings result = otherwise;
+group::GroupSettings AvSet::settings(group::GroupSettings otherwise) const {
+    group::GroupSettings result = otherwise;
     const std::lock_guard lock(mutex_);
     result.repair = repair_.value_or(result.repair);
     result.channels = channels_.value_or(result.channels);

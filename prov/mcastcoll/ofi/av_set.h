@@ -27,7 +27,7 @@ class AvSet final : public fid_av_set {
 
     fid_av* av() const { return &av_.inner(); }
     // Settings of a group joined with this set: `otherwise`, with the values set on this set.
-    GroupSettings settings(GroupSettings otherwise) const;
+    group::GroupSettings settings(group::GroupSettings otherwise) const;
     std::vector<fi_addr_t> members() const {
         const std::lock_guard lock(mutex_);
         return members_;

@@ -21,8 +21,8 @@ namespace mcastcoll::ofi {
 struct BoundEndpoint {
     std::mutex& mutex;  // the fabric's lock, held in all calls of a collective endpoint
     // Wait objects of all threads sleeping until a collective endpoint has work.
-    const std::vector<WaitObject*>& wait_objects;
-    const InfoOwner info;  // in the inner provider's form
+    const std::vector<provider::WaitObject*>& wait_objects;
+    const provider::InfoOwner info;  // in the inner provider's form
     fid_ep* inner = nullptr;
     fid_av* av = nullptr;
     fid_eq* eq = nullptr;
@@ -32,7 +32,7 @@ struct BoundEndpoint {
 
     std::unique_lock<std::mutex> lock() const { return std::unique_lock(mutex); }
     // True while a thread sleeps until a descriptor wakes it, or is about to.
-    bool has_sleepers() const { return std::ranges::any_of(wait_objects, &WaitObject::armed); }
+    bool has_sleepers() const { return std::ranges::any_of(wait_objects, &provider::WaitObject::armed); }
 };
 
 }  // namespace mcastcoll::ofi

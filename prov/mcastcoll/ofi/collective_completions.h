@@ -15,11 +15,11 @@
 
 namespace mcastcoll::ofi {
 
-class CollectiveCompletions final : public Completions {
+class CollectiveCompletions final : public provider::Completions {
   public:
     // `sleepers`: wakes the threads that wait for completions.
-    CollectiveCompletions(fi_cq_format format, WaitObject& sleepers)
-        : Completions(format, 0), sleepers_(sleepers) {}
+    CollectiveCompletions(fi_cq_format format, provider::WaitObject& sleepers)
+        : provider::Completions(format, 0), sleepers_(sleepers) {}
 
     // Returns false if too many operations are in progress.
     bool reserve() {
@@ -43,7 +43,7 @@ class CollectiveCompletions final : public Completions {
   private:
     static constexpr std::size_t kFirst = 64, kMax = 65536;
 
-    WaitObject& sleepers_;
+    provider::WaitObject& sleepers_;
     std::size_t reserved_ = 0;
 };
 

@@ -54,8 +54,8 @@ void CollectiveEndpoint::progress(bool everywhere) {
     });
     note_busy();
     if (look_around && busy_groups_ > 0 && time >= foreign_pace_.next_look())
-        succeeds([&] { end_foreign_connections(time); });
-    succeeds([&] {
+        provider::succeeds([&] { end_foreign_connections(time); });
+    provider::succeeds([&] {
         watch.check(time, [&](fi_addr_t peer, int error, std::string_view reason) {
             // Messages from before the loss still count.
             messenger->poll();
@@ -63,7 +63,7 @@ void CollectiveEndpoint::progress(bool everywhere) {
         });
     });
     remove_done();
-    if (wants_report(time)) succeeds([&] { write_report(); });
+    if (wants_report(time)) provider::succeeds([&] { write_report(); });
     messenger->flush_queue();
     keep_alarm();
 }
@@ -91,11 +91,12 @@ void CollectiveEndpoint::end_foreign_connections(Nanoseconds time) {
             return true;
         });
     if (ended > 0 && !foreign_pace_.is_alert())
-        log_line(Level::warn,
-                 "closed {} connections from hosts that are not members, for example {}: they occupied all "
-                 "receive buffers, so that no message of a member arrived; block such hosts from port {} "
-                 "with a firewall",
-                 ended, one.to_string(), listens_at_->port());
+        provider::log_line(
+            provider::Level::warn,
+            "closed {} connections from hosts that are not members, for example {}: they occupied all "
+            "receive buffers, so that no message of a member arrived; block such hosts from port {} "
+            "with a firewall",
+            ended, one.to_string(), listens_at_->port());
     foreign_connections_ended_ += ended;
     foreign_pace_.has_looked(ended > 0, time);
 }
@@ -118,7 +119,7 @@ void CollectiveEndpoint::read_service_socket(Nanoseconds time) {
     const std::uint64_t foreign_before = foreign();
     const std::size_t count = service_socket.receive(max, [&](Bytes bytes, const group::Source& source) {
         // A lost hello is repeated. Echoes are time measurements, so each datagram needs the current time.
-        succeeds([&] {
+        provider::succeeds([&] {
             if (!secrets.on_datagram(bytes, source, time)) joins.on_datagram(bytes, source, monotonic_now());
         });
     });
@@ -164,7 +165,7 @@ void CollectiveEndpoint::on_message(MutableBytes message) {
     const auto take = [&] { dispatch(message, time); };
     // A second try, because memory may be available again. A group handles exceptions in its own work, so
     // only reading the message can throw here.
-    if (succeeds(take) || succeeds(take)) return;
+    if (provider::succeeds(take) || provider::succeeds(take)) return;
     // The lost message belonged to a join, which would wait for it in vain.
     for (const auto& group : groups_)
         if (group->core().state() == group::Group::State::hello) {
@@ -189,9 +190,9 @@ void CollectiveEndpoint::dispatch(MutableBytes message, Nanoseconds time) {
 }
 
 void CollectiveEndpoint::on_send_error(fi_addr_t peer, int error) {
-    log_line(Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
+    provider::log_line(provider::Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
     std::string reason;
-    succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
+    provider::succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
     report_lost(peer, error, reason, monotonic_now());
 }
 
@@ -304,7 +305,8 @@ void CollectiveEndpoint::write_report() {
     if (written) written = report_->write(report);
     if (written) return;
     report_given_up_ = true;
-    log_line(Level::info, "mcastcoll-topo cannot show this process: {}", written.error().message);
+    provider::log_line(provider::Level::info, "mcastcoll-topo cannot show this process: {}",
+                       written.error().message);
 }
 
 }  // namespace mcastcoll::ofi

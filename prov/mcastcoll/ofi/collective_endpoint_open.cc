@@ -94,7 +94,7 @@ bool is_over_tcp(const fi_info& inner) {
 // is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
 constexpr std::size_t kMinSecret = 16;
 
-Result<wire::JoinKey> join_key(const Settings& settings, const wire::ByteString& set_key) {
+Result<wire::JoinKey> join_key(const provider::Settings& settings, const wire::ByteString& set_key) {
     const bool secret = settings.key || set_key.size() >= kMinSecret;
     if (settings.security == wire::Security::off) return wire::JoinKey();
     if (!secret && !settings.munge && settings.security)
@@ -142,8 +142,10 @@ Result<void> CollectiveEndpoint::open() {
     const topology::Discovery found = find_own_place(settings.topology, own_address_);
     place = topology::encode(found.place);
     const std::string text = found.place.to_string();
-    log_line(Level::info, "this process is at {}", text.empty() ? "an unknown place" : text);
-    for (const std::string& note : found.notes) log_line(Level::info, "topology: {}", note);
+    provider::log_line(provider::Level::info, "this process is at {}",
+                       text.empty() ? "an unknown place" : text);
+    for (const std::string& note : found.notes)
+        provider::log_line(provider::Level::info, "topology: {}", note);
     if (!found.no_memory.empty()) warn_of_no_shared_memory(found.no_memory);
 
     const std::uint32_t scope = scope_of(Bytes(name, length));
@@ -156,11 +158,12 @@ Result<void> CollectiveEndpoint::open() {
 
     // The user did not name an inner provider, so the private endpoint may use another one.
     const bool chosen = settings.inner.empty() || settings.inner == "tcp";
-    const InfoOwner inner = for_own_messages(*endpoint.info, chosen);
+    const provider::InfoOwner inner = for_own_messages(*endpoint.info, chosen);
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
-    log_line(Level::debug, "the private endpoint uses provider {}", inner->fabric_attr->prov_name);
+    provider::log_line(provider::Level::debug, "the private endpoint uses provider {}",
+                       inner->fabric_attr->prov_name);
     auto opened_messenger = Messenger::open(fabric.get(), inner.get(), *this);
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
@@ -187,7 +190,7 @@ void CollectiveEndpoint::open_multicast() {
     multicast.open(own_address_, inner.find("verbs") != std::string_view::npos);
     if (!multicast) return;
     if (auto added = wait_set.add(multicast.transport().descriptor()); !added) {
-        log_line(Level::warn, "no multicast: {}", added.error().message);
+        provider::log_line(provider::Level::warn, "no multicast: {}", added.error().message);
         multicast.give_up(added.error().message);
     }
 }
@@ -196,13 +199,13 @@ int CollectiveEndpoint::join(const fi_collective_addr& address, std::uint64_t fl
                              void* context) {
     if (mc == nullptr || (flags & ~std::uint64_t{FI_COLLECTIVE}) != 0) return -FI_EINVAL;
     if (endpoint.eq == nullptr) {
-        log_line(Level::warn,
-                 "fi_join: the endpoint has no event queue, so the join could never be reported");
+        provider::log_line(provider::Level::warn,
+                           "fi_join: the endpoint has no event queue, so the join could never be reported");
         return -FI_ENOEQ;
     }
     auto join_request = make_join_request(address, context);
     if (!join_request) {
-        log_line(Level::warn, "fi_join: {}", join_request.error().message);
+        provider::log_line(provider::Level::warn, "fi_join: {}", join_request.error().message);
         return -join_request.error().code;
     }
     const std::uint64_t counted_as = join_request.value().counted_as;
@@ -216,7 +219,7 @@ int CollectiveEndpoint::join(const fi_collective_addr& address, std::uint64_t fl
     } catch (...) {
         // The caller gets no group to close. A leader reports the failure to each member whose hello arrives;
         // otherwise the members give up at the join timeout.
-        if (group.core().join().leads()) succeeds([&] { joins.remember_ended(group, FI_ENOMEM); });
+        if (group.core().join().leads()) provider::succeeds([&] { joins.remember_ended(group, FI_ENOMEM); });
         group.leave_joins();
         groups_.remove(group);
         throw;
@@ -243,7 +246,7 @@ Result<JoinRequest> CollectiveEndpoint::make_join_request(const fi_collective_ad
     if (!key) return key.error();
     const wire::JoinKey secret = key.value();
     const std::uint64_t hash = hash_of(members, set.key(), secret);
-    GroupSettings wanted = set.settings(settings.group);
+    group::GroupSettings wanted = set.settings(settings.group);
     const bool by_munge = settings.munge && !secret && settings.security != wire::Security::off;
     if (secret || by_munge) wanted.security = settings.security.value_or(wire::Security::authenticate);
     const Nanoseconds stall = Nanoseconds::from_ms(std::int64_t{1000} * settings.stall_timeout_s);
@@ -304,7 +307,7 @@ Result<void> CollectiveEndpoint::add_munge_request(JoinRequest& join_request,
 
 CollectiveEndpoint::~CollectiveEndpoint() {
     drain();
-    succeeds([&] { write_statistics(); });
+    provider::succeeds([&] { write_statistics(); });
     groups_.clear();
 }
 
@@ -325,8 +328,8 @@ void CollectiveEndpoint::drain() {
             end = time + Nanoseconds::from_ms(settings.linger_ms);
     }
     if (!groups_.empty())
-        log_line(Level::info, "{} groups were not closed by all members within {} ms", groups_.size(),
-                 settings.linger_ms);
+        provider::log_line(provider::Level::info, "{} groups were not closed by all members within {} ms",
+                           groups_.size(), settings.linger_ms);
 }
 
 // FI_MCASTCOLL_STATS=PREFIX: writes the counters of an endpoint's groups to PREFIX.HOST.PID.json when the
@@ -336,11 +339,12 @@ void CollectiveEndpoint::write_statistics() const {
     group::LevelCounters levels;
     groups_.sum_counters(total, levels);
     if (total.operations_submitted == 0 && total.probes_sent == 0 && levels.host_operations == 0) return;
-    log_line(Level::info,
-             "multicast {} datagrams; {} fragments received by multicast, {} repaired, {} duplicates; {} "
-             "messages, {} requests",
-             total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
-             total.messages_sent, total.naks_sent);
+    provider::log_line(
+        provider::Level::info,
+        "multicast {} datagrams; {} fragments received by multicast, {} repaired, {} duplicates; {} "
+        "messages, {} requests",
+        total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
+        total.messages_sent, total.naks_sent);
     if (settings.stats.empty()) return;
     const MulticastCounters wire = multicast.counters();
     const VerbsTransport* const verbs = multicast.verbs();
@@ -368,7 +372,7 @@ void CollectiveEndpoint::write_statistics() const {
     text += "\n}\n";
     const std::string name = fmt::format("{}.{}.{}.json", settings.stats, host, getpid());
     if (const auto written = write_new_file(AT_FDCWD, name, text, 0644); !written)
-        log_line(Level::warn, "no statistics: {}", written.error().message);
+        provider::log_line(provider::Level::warn, "no statistics: {}", written.error().message);
 }
 
 }  // namespace mcastcoll::ofi

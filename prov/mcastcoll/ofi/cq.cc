@@ -10,8 +10,8 @@ int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     // Other wait objects would wake for the inner provider's events, but not for collectives.
     if (wanted != FI_WAIT_NONE && wanted != FI_WAIT_UNSPEC && wanted != FI_WAIT_FD &&
         wanted != FI_WAIT_YIELD) {
-        log_line(
-            Level::warn,
+        provider::log_line(
+            provider::Level::warn,
             "fi_cq_open: the wait object must be FI_WAIT_NONE, FI_WAIT_UNSPEC, FI_WAIT_FD or FI_WAIT_YIELD");
         return -FI_ENOSYS;
     }
@@ -24,7 +24,7 @@ int Cq::open(Domain& domain, fi_cq_attr* attr, fid_cq** cq, void* context) {
     const int rc = wanted == FI_WAIT_YIELD ? open_one(&without) : open_inner(*attr, open_one);
     if (rc != 0) return rc;
 
-    FidOwner<fid_cq> opened(*cq);  // closed if anything fails
+    provider::FidOwner<fid_cq> opened(*cq);  // closed if anything fails
     auto own = std::make_unique<Cq>(domain.fabric(), **cq, attr->format);
     if (const int failed = own->prepare(attr->wait_obj); failed != 0) return failed;
     const bool sleeps = own->wait_object_.is_open();
@@ -54,11 +54,11 @@ void Cq::fill(fi_ops_cq& ops) {
     };
     // A blocking read without a wait object returns an error. libfabric's own providers crash in this case.
     ops.sread = [](fid_cq* object, void* buffer, std::size_t count, const void*, int timeout) noexcept {
-        return guard([&] { return of(*object).read_blocking(buffer, count, nullptr, timeout); });
+        return provider::guard([&] { return of(*object).read_blocking(buffer, count, nullptr, timeout); });
     };
     ops.sreadfrom = [](fid_cq* object, void* buffer, std::size_t count, fi_addr_t* source, const void*,
                        int timeout) noexcept {
-        return guard([&] { return of(*object).read_blocking(buffer, count, source, timeout); });
+        return provider::guard([&] { return of(*object).read_blocking(buffer, count, source, timeout); });
     };
     ops.signal = [](fid_cq* object) noexcept {
         Cq& cq = of(*object);
@@ -93,7 +93,7 @@ ssize_t Cq::readfrom(void* buffer, std::size_t count, fi_addr_t* source) {
 ssize_t Cq::progress_and_read_own(void* buffer, std::size_t count, fi_addr_t* source) {
     if (!fabric_.active() && !has_own()) return -FI_EAGAIN;
     if (!fabric_.is_here()) return -FI_EBADF;
-    return guard([&] {
+    return provider::guard([&] {
         fabric_.progress_on_read();
         return read_own(buffer, count, source);
     });

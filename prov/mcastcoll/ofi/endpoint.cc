@@ -18,9 +18,9 @@ constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
 // started. -FI_ENOSYS depends only on the group's shape and the kind, so all members get it or none does.
 template <typename... Arguments>
 ssize_t post(fid_ep* fid, const char* name, const Arguments&... arguments) noexcept {
-    return guard([&]() -> ssize_t {
+    return provider::guard([&]() -> ssize_t {
         const auto refuse = [&](const Error& error) {
-            log_line(Level::info, "{}: {}", name, error.message);
+            provider::log_line(provider::Level::info, "{}: {}", name, error.message);
             return -error.code;
         };
         Result<Request> request = make_request(arguments...);
@@ -105,7 +105,7 @@ Endpoint& of(const fid& object) {
 }
 
 int close(fid* object) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         Endpoint& endpoint = of(*object);
         // A child of fork() leaves the CollectiveEndpoint alone: ~CollectiveEndpoint() would send messages
         // through the parent's sockets.
@@ -128,7 +128,7 @@ int close(fid* object) noexcept {
 }
 
 int bind(fid* object, fid* other, std::uint64_t flags) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         Endpoint& endpoint = of(*object);
         if (const int rc = endpoint.object_graft.inner()->bind(object, other, flags); rc != 0) return rc;
         if (other->fclass == FI_CLASS_AV) endpoint.av = reinterpret_cast<fid_av*>(other);
@@ -142,7 +142,7 @@ int bind(fid* object, fid* other, std::uint64_t flags) noexcept {
 }
 
 int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, void* context) noexcept {
-    return guard([&]() -> int {
+    return provider::guard([&]() -> int {
         Endpoint& endpoint = Graft<fi_ops_cm>::owner_of<Endpoint>(fid->cm);
         if ((flags & FI_COLLECTIVE) == 0) {
             const fi_ops_cm* inner = endpoint.cm_graft.inner();
@@ -156,7 +156,7 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         const auto thread = endpoint.domain.is_automatic() ? endpoint.domain.fabric().progress_thread()
                                                            : Result<std::shared_ptr<ProgressThread>>(nullptr);
         if (!thread) {
-            log_line(Level::warn, "FI_PROGRESS_AUTO: {}", thread.error().message);
+            provider::log_line(provider::Level::warn, "FI_PROGRESS_AUTO: {}", thread.error().message);
             return -thread.error().code;
         }
         const auto lock = endpoint.lock();
@@ -164,7 +164,7 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         if (!endpoint.collective_endpoint) {
             auto collective_endpoint = std::make_unique<CollectiveEndpoint>(endpoint);
             if (const auto opened = collective_endpoint->open(); !opened) {
-                log_line(Level::warn, "fi_join: {}", opened.error().message);
+                provider::log_line(provider::Level::warn, "fi_join: {}", opened.error().message);
                 return -opened.error().code;
             }
             if (const int rc = endpoint.domain.fabric().add_collective_endpoint(*collective_endpoint);
@@ -179,7 +179,7 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
 void install(Endpoint& endpoint);
 
 int control(fid* object, int command, void* argument) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         Endpoint& endpoint = of(*object);
         const int rc = endpoint.object_graft.inner()->control(object, command, argument);
         // Some providers set their tables only when the endpoint is enabled.
@@ -202,7 +202,7 @@ void install(Endpoint& endpoint) {
 
 }  // namespace
 
-Endpoint::Endpoint(Domain& its_domain, InfoOwner inner_info)
+Endpoint::Endpoint(Domain& its_domain, provider::InfoOwner inner_info)
     : BoundEndpoint{its_domain.fabric().mutex(), its_domain.fabric().wait_objects(), std::move(inner_info)},
       domain(its_domain) {
     object_graft.prepare(nullptr);

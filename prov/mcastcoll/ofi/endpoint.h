@@ -18,7 +18,7 @@ class CollectiveEndpoint;
 struct Endpoint final : BoundEndpoint {
     // Allocates all memory before the inner endpoint exists, because some inner endpoints cannot be closed
     // before objects are bound.
-    Endpoint(Domain& its_domain, InfoOwner inner_info);
+    Endpoint(Domain& its_domain, provider::InfoOwner inner_info);
     // Installs the provider's tables; the inner endpoint's close() deletes the object.
     static void graft(std::unique_ptr<Endpoint> endpoint, fid_ep& inner);
     ~Endpoint();

@@ -6,8 +6,8 @@ int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
     // For the same reason as for completion queues.
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
-        log_line(Level::warn,
-                 "fi_eq_open: the wait object must be FI_WAIT_NONE, FI_WAIT_UNSPEC or FI_WAIT_FD");
+        provider::log_line(provider::Level::warn,
+                           "fi_eq_open: the wait object must be FI_WAIT_NONE, FI_WAIT_UNSPEC or FI_WAIT_FD");
         return -FI_ENOSYS;
     }
     const int rc = open_inner(*attr, [&](fi_eq_attr* with) {
@@ -15,7 +15,7 @@ int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     });
     if (rc != 0) return rc;
 
-    FidOwner<fid_eq> opened(*eq);  // closed if anything fails
+    provider::FidOwner<fid_eq> opened(*eq);  // closed if anything fails
     auto own = std::make_unique<Eq>(fabric, **eq);
     if (const int failed = own->prepare(attr->wait_obj); failed != 0) return failed;
     own->install();
@@ -24,7 +24,8 @@ int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
                   std::uint64_t flags) noexcept { return of(*object).read(event, buffer, length, flags); };
     ops.sread = [](fid_eq* object, std::uint32_t* event, void* buffer, std::size_t length, int timeout,
                    std::uint64_t flags) noexcept {
-        return guard([&] { return of(*object).read_blocking(event, buffer, length, timeout, flags); });
+        return provider::guard(
+            [&] { return of(*object).read_blocking(event, buffer, length, timeout, flags); });
     };
     opened.release();
     own.release();  // close() deletes it
@@ -33,7 +34,7 @@ int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
 
 ssize_t Eq::read(std::uint32_t* event, void* buffer, std::size_t length, std::uint64_t flags) {
     if (fabric_.active() && !fabric_.is_here()) return -FI_EBADF;
-    if (fabric_.active()) succeeds([&] { fabric_.progress_on_read(); });
+    if (fabric_.active()) provider::succeeds([&] { fabric_.progress_on_read(); });
     return inner_ops().read(&inner_, event, buffer, length, flags);
 }
 

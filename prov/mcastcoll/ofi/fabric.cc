@@ -47,7 +47,7 @@ bool Fabric::prepare_wait() {
 
 int Fabric::add_collective_endpoint(CollectiveEndpoint& collective_endpoint) {
     collective_endpoints_.push_back(&collective_endpoint);
-    for (WaitObject* one : wait_objects_) {
+    for (provider::WaitObject* one : wait_objects_) {
         if (!one->add(collective_endpoint.wait_descriptor())) {
             remove_collective_endpoint(collective_endpoint);
             return -FI_ENOMEM;
@@ -61,11 +61,11 @@ int Fabric::add_collective_endpoint(CollectiveEndpoint& collective_endpoint) {
 
 void Fabric::remove_collective_endpoint(CollectiveEndpoint& collective_endpoint) {
     std::erase(collective_endpoints_, &collective_endpoint);
-    for (WaitObject* one : wait_objects_) one->remove(collective_endpoint.wait_descriptor());
+    for (provider::WaitObject* one : wait_objects_) one->remove(collective_endpoint.wait_descriptor());
     if (collective_endpoints_.empty()) active_.store(false, std::memory_order_relaxed);
 }
 
-int Fabric::add_wait_object(WaitObject& one) {
+int Fabric::add_wait_object(provider::WaitObject& one) {
     const std::lock_guard lock(mutex_);
     for (CollectiveEndpoint* collective_endpoint : collective_endpoints_)
         if (!one.add(collective_endpoint->wait_descriptor())) return -FI_ENOMEM;
@@ -73,7 +73,7 @@ int Fabric::add_wait_object(WaitObject& one) {
     return 0;
 }
 
-void Fabric::remove_wait_object(WaitObject& one) {
+void Fabric::remove_wait_object(provider::WaitObject& one) {
     if (!is_here()) return;
     const std::lock_guard lock(mutex_);
     std::erase(wait_objects_, &one);

@@ -48,10 +48,10 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     Result<std::shared_ptr<ProgressThread>> progress_thread();
 
     // Wait objects to wake for the collective endpoints. These functions take the lock.
-    int add_wait_object(WaitObject& object);  // 0 or -FI_E*
-    void remove_wait_object(WaitObject& object);
+    int add_wait_object(provider::WaitObject& object);  // 0 or -FI_E*
+    void remove_wait_object(provider::WaitObject& object);
     // Read with the lock held.
-    const std::vector<WaitObject*>& wait_objects() const { return wait_objects_; }
+    const std::vector<provider::WaitObject*>& wait_objects() const { return wait_objects_; }
 
   private:
     const OwnProcess process_;
@@ -61,7 +61,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     // Coarse clock when all collective endpoints were last driven.
     std::uint64_t tick_ = 0;
     std::vector<CollectiveEndpoint*> collective_endpoints_;
-    std::vector<WaitObject*> wait_objects_;
+    std::vector<provider::WaitObject*> wait_objects_;
 
     std::mutex thread_mutex_;
     std::weak_ptr<ProgressThread> thread_;

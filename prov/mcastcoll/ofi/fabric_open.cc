@@ -33,9 +33,9 @@ int trywait(Fabric& fabric, fid** objects, int count) {
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, std::uint64_t flags,
                 void* context) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         if (info == nullptr || domain == nullptr) return -FI_EINVAL;
-        const InfoOwner inner = to_inner(*info);
+        const provider::InfoOwner inner = to_inner(*info);
         if (!inner) return -FI_ENOMEM;
         Fabric& self = Fabric::of(*fabric);
         const int rc = flags == 0 ? self.inner_ops().domain(fabric, inner.get(), domain, context)
@@ -55,10 +55,10 @@ void Fabric::graft(fid_fabric& inner) {
     };
     if (has(&fabric.inner_ops(), &fi_ops_fabric::domain2)) ops.domain2 = &open_domain;
     ops.eq_open = [](fid_fabric* object, fi_eq_attr* attr, fid_eq** eq, void* context) noexcept {
-        return guard([&] { return Eq::open(of(*object), attr, eq, context); });
+        return provider::guard([&] { return Eq::open(of(*object), attr, eq, context); });
     };
     ops.trywait = [](fid_fabric* object, fid** objects, int count) noexcept {
-        return guard([&] { return trywait(of(*object), objects, count); });
+        return provider::guard([&] { return trywait(of(*object), objects, count); });
     };
 }
 
@@ -75,10 +75,10 @@ void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
     if (has(&domain.inner_ops(), &fi_ops_domain::endpoint2)) ops.endpoint2 = &Domain::open_endpoint;
     if (!domain.collective_) return;
     ops.cq_open = [](fid_domain* object, fi_cq_attr* attr, fid_cq** cq, void* context) noexcept {
-        return guard([&] { return Cq::open(of(*object), attr, cq, context); });
+        return provider::guard([&] { return Cq::open(of(*object), attr, cq, context); });
     };
     ops.av_open = [](fid_domain* object, fi_av_attr* attr, fid_av** av, void* context) noexcept {
-        return guard([&] {
+        return provider::guard([&] {
             if (attr == nullptr || av == nullptr) return -FI_EINVAL;
             const int rc = of(*object).inner_ops().av_open(object, attr, av, context);
             if (rc == 0) Av::graft(**av, *attr);
@@ -87,7 +87,8 @@ void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
     };
     // The inner provider's poll sets would never report a collective.
     ops.poll_open = [](fid_domain*, fi_poll_attr*, fid_poll**) noexcept {
-        log_line(Level::warn, "fi_poll_open: poll sets are not supported by domains with collectives");
+        provider::log_line(provider::Level::warn,
+                           "fi_poll_open: poll sets are not supported by domains with collectives");
         return -FI_ENOSYS;
     };
     ops.query_collective = &query_collective;
@@ -95,9 +96,9 @@ void Domain::graft(Fabric& fabric, fid_domain& inner, const fi_info& info) {
 
 int Domain::open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, std::uint64_t flags,
                           void* context) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         if (info == nullptr || endpoint == nullptr) return -FI_EINVAL;
-        InfoOwner inner = to_inner(*info);
+        provider::InfoOwner inner = to_inner(*info);
         if (!inner) return -FI_ENOMEM;
         Domain& self = of(*domain);
         const auto open = [&](fi_info* with) {

@@ -24,10 +24,10 @@ struct Facilities {
     explicit Facilities(BoundEndpoint& its_endpoint) : endpoint(its_endpoint) {}
 
     BoundEndpoint& endpoint;
-    const Settings settings = provider_settings();
+    const provider::Settings settings = provider::provider_settings();
     MulticastSockets multicast{settings};
     ServiceSocket service_socket;
-    FidOwner<fid_fabric> fabric;
+    provider::FidOwner<fid_fabric> fabric;
     std::unique_ptr<Messenger> messenger;
     ProcessWatch watch;
     WaitSet wait_set;

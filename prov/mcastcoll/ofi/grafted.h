@@ -25,7 +25,7 @@ class Grafted {
     // Makes the provider's part and installs its tables. Closes the inner object if an exception is thrown.
     template <typename... Arguments>
     static Self& take(Fid& inner, Arguments&&... arguments) {
-        FidOwner<Fid> opened(&inner);
+        provider::FidOwner<Fid> opened(&inner);
         auto self = std::make_unique<Self>(std::forward<Arguments>(arguments)..., inner);
         self->prepare();
         opened.release();
@@ -45,7 +45,7 @@ class Grafted {
     bool in_use() const { return false; }
     static Self& of_object(fid& object) { return Graft<fi_ops>::owner_of<Self>(object.ops); }
     static int close(fid* object) noexcept {
-        return guard([&] {
+        return provider::guard([&] {
             Self& self = of_object(*object);
             if (self.in_use()) return -FI_EBUSY;
             Grafted& grafted = self;

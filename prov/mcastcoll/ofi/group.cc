@@ -13,8 +13,9 @@ constexpr Nanoseconds kSendRetryInterval = Nanoseconds::from_us(200);
 
 void warn_of_no_shared_memory(std::string_view why) noexcept {
     static std::atomic_flag said;
-    log_line(said.test_and_set() ? Level::info : Level::warn,
-             "no shared memory between the processes of a host: {}; they use the network instead", why);
+    provider::log_line(said.test_and_set() ? provider::Level::info : provider::Level::warn,
+                       "no shared memory between the processes of a host: {}; they use the network instead",
+                       why);
 }
 
 Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinRequest join_request)
@@ -93,7 +94,7 @@ Nanoseconds Group::next_deadline() const {
 
 void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
     wake();
-    const int thrown = guard([&] { return body(), 0; });
+    const int thrown = provider::guard([&] { return body(), 0; });
     if (thrown != 0) core_->break_down(-thrown, now);
 }
 
@@ -143,7 +144,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
         request.copies->targets.clear();
     int refused = FI_EOTHER;
     wake();
-    const int thrown = guard([&] { return core_->submit({request, cookie}, refused, now), 0; });
+    const int thrown = provider::guard([&] { return core_->submit({request, cookie}, refused, now), 0; });
     // A refusal code of 0 means that the operation is open: later errors are reported by its completion.
     const bool open = refused == 0;
     if (thrown != 0) {
@@ -221,7 +222,7 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
     // The event queues of libfabric's own providers accept errors with this flag, which has no public name.
     constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
     if (fi_eq_write(shared_.endpoint.eq, event, &entry, sizeof entry, kErrorEvent) < 0)
-        log_line(Level::warn, "cannot write the error of a group to the event queue");
+        provider::log_line(provider::Level::warn, "cannot write the error of a group to the event queue");
 }
 
 std::string Group::describe_stray_hello() {
@@ -243,7 +244,7 @@ void Group::join_ended(int error) {
     if (error != 0) return write_error(FI_JOIN_COMPLETE, error, 0);
     fi_eq_entry good{&fid, fid.context, 0};
     if (fi_eq_write(shared_.endpoint.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
-        log_line(Level::warn, "cannot write FI_JOIN_COMPLETE to the event queue");
+        provider::log_line(provider::Level::warn, "cannot write FI_JOIN_COMPLETE to the event queue");
 }
 
 // libfabric has no event for this, so an error entry is written, as for a broken connection.

@@ -148,11 +148,11 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void failed(int error, Rank lost) override;
     void completed(std::uint64_t cookie, int error) override;
     void explain(std::string_view sentence) override {
-        log_line(Level::info, "{}: {}", join_request_.name(), sentence);
+        provider::log_line(provider::Level::info, "{}: {}", join_request_.name(), sentence);
     }
     std::string describe_stray_hello() override;
     void warn(std::string_view sentence) override {
-        log_line(Level::warn, "{}: {}", join_request_.name(), sentence);
+        provider::log_line(provider::Level::warn, "{}: {}", join_request_.name(), sentence);
     }
     void warn_of_memory(std::string_view why) override { warn_of_no_shared_memory(why); }
     std::string address_of(Rank rank) const override;

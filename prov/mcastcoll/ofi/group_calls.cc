@@ -14,7 +14,7 @@ namespace {
 int close_mc(fid* object) noexcept {
     Group& group = Group::of(*reinterpret_cast<fid_mc*>(object));
     if (!group.is_here()) return 0;  // the parent's group goes on
-    return guard([&] { return CollectiveEndpoint::of(group).close_group(group); });
+    return provider::guard([&] { return CollectiveEndpoint::of(group).close_group(group); });
 }
 
 // Answers a query about a joined group.
@@ -24,7 +24,7 @@ int query(fid_mc* mc, const void* result, Answer answer) noexcept {
     Group& group = Group::of(*mc);
     if (!group.is_here()) return -FI_EBADF;
     const auto lock = CollectiveEndpoint::of(group).endpoint.lock();
-    return group.core().joined() ? guard([&] { return answer(group), 0; }) : -FI_EOPBADSTATE;
+    return group.core().joined() ? provider::guard([&] { return answer(group), 0; }) : -FI_EOPBADSTATE;
 }
 
 int get_shape(fid_mc* mc, fi_mcastcoll_group_shape* shape) noexcept {
@@ -122,7 +122,7 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
 ssize_t run_in_team(Group& group, host::Operation& operation, int (*meanwhile)(void*), void* argument) {
     if (meanwhile == nullptr) {
         meanwhile = [](void* collective_endpoint) {
-            const Uncancelled until_it_is_over;
+            const provider::Uncancelled until_it_is_over;
             const auto held = static_cast<CollectiveEndpoint*>(collective_endpoint)->endpoint.lock();
             static_cast<CollectiveEndpoint*>(collective_endpoint)->progress();
             return 0;
@@ -168,7 +168,7 @@ bool nap(Group& group, const int& over, bool may_pause) {
 
 ssize_t run_over_levels(Group& group, const Request& request, int (*meanwhile)(void*), void* argument) {
     CollectiveEndpoint& collective_endpoint = CollectiveEndpoint::of(group);
-    const Uncancelled until_it_is_over;
+    const provider::Uncancelled until_it_is_over;
     int over = kNotOver;
     {
         const auto held = collective_endpoint.endpoint.lock();
@@ -216,7 +216,7 @@ ssize_t run_blocking(fid_mc* mc, const fi_mcastcoll_request* request, int (*mean
     if (!Group::of(*mc).is_here()) return -FI_EBADF;
     // contain() instead of guard(): changing the cancellation state takes a noticeable time in a
     // shared-memory operation.
-    return contain([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
+    return provider::contain([&] { return run(Group::of(*mc), *request, meanwhile, argument); });
 }
 
 int open_operations(fid*, const char* name, std::uint64_t flags, void** operations, void*) noexcept {

@@ -6,7 +6,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-bool names_a_place(const InfoRequest& request) {
+bool names_a_place(const provider::InfoRequest& request) {
     if (request.node != nullptr) return true;
     const fi_info* hints = request.hints;
     if (hints == nullptr) return false;
@@ -22,10 +22,11 @@ SocketAddress source_of(const fi_info& info) {
 
 }  // namespace
 
-InfoOwner order_infos(InfoOwner list, const InfoRequest& request, const std::string& iface) {
+provider::InfoOwner order_infos(provider::InfoOwner list, const provider::InfoRequest& request,
+                                const std::string& iface) {
     const auto interfaces = list_interfaces();
     if (!interfaces || names_a_place(request)) return list;
-    std::vector<InfoOwner> infos;
+    std::vector<provider::InfoOwner> infos;
     std::vector<SocketAddress> addresses;
     while (list) {
         addresses.push_back(source_of(*list));
@@ -34,7 +35,7 @@ InfoOwner order_infos(InfoOwner list, const InfoRequest& request, const std::str
     }
     const std::string of_device = interface_of_rdma_device(iface);
     const auto order = order_addresses(addresses, interfaces.value(), of_device.empty() ? iface : of_device);
-    InfoOwner ordered;
+    provider::InfoOwner ordered;
     for (auto at = order.rbegin(); at != order.rend(); ++at) {
         infos[*at]->next = ordered.release();
         ordered = std::move(infos[*at]);

@@ -11,6 +11,7 @@
 namespace mcastcoll::ofi {
 
 // `iface`: FI_MCASTCOLL_IFACE, or empty. A request that names an address or a domain gets libfabric's order.
-InfoOwner order_infos(InfoOwner list, const InfoRequest& request, const std::string& iface);
+provider::InfoOwner order_infos(provider::InfoOwner list, const provider::InfoRequest& request,
+                                const std::string& iface);
 
 }  // namespace mcastcoll::ofi

@@ -93,10 +93,10 @@ fi_progress offered(fi_progress wanted) {
 }
 
 // fi_dupinfo() omits attributes that the caller's hints omit.
-InfoOwner copy_hints(const fi_info* hints) {
-    InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
+provider::InfoOwner copy_hints(const fi_info* hints) {
+    provider::InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
     if (!copy || copy->fabric_attr != nullptr) return copy;
-    InfoOwner donor(fi_allocinfo());
+    provider::InfoOwner donor(fi_allocinfo());
     if (!donor) return nullptr;
     copy->fabric_attr = donor->fabric_attr;
     donor->fabric_attr = nullptr;
@@ -105,12 +105,12 @@ InfoOwner copy_hints(const fi_info* hints) {
 
 // Keeps the infos of exactly this provider: a request for "net" also yields "net;ofi_rxm".
 template <typename Keep>
-InfoOwner filter(InfoOwner list, Keep keep) {
+provider::InfoOwner filter(provider::InfoOwner list, Keep keep) {
     fi_info* rest = list.release();
-    InfoOwner kept;
+    provider::InfoOwner kept;
     fi_info** tail = nullptr;
     while (rest != nullptr) {
-        InfoOwner one(rest);
+        provider::InfoOwner one(rest);
         rest = one->next;
         one->next = nullptr;
         if (!keep(*one)) continue;
@@ -124,17 +124,18 @@ InfoOwner filter(InfoOwner list, Keep keep) {
     return kept;
 }
 
-Result<InfoOwner> query(const InfoRequest& request, const fi_info* hints, std::uint64_t flags) {
+Result<provider::InfoOwner> query(const provider::InfoRequest& request, const fi_info* hints,
+                                  std::uint64_t flags) {
     fi_info* list = nullptr;
     if (const int rc =
             fi_getinfo(request.version, request.node, request.service, flags | kHiddenToo, hints, &list);
         rc != 0)
         return Error{-rc, fi_strerror(-rc)};
-    return InfoOwner(list);
+    return provider::InfoOwner(list);
 }
 
 // The offers of exactly this provider; null: none.
-InfoOwner infos_of(const std::string& core, const fi_info& hints) {
+provider::InfoOwner infos_of(const std::string& core, const fi_info& hints) {
     auto list = query({fi_version(), nullptr, nullptr, 0, nullptr}, &hints, 0);
     if (!list) return nullptr;
     return filter(std::move(list).value(), [&](const fi_info& info) {
@@ -144,7 +145,7 @@ InfoOwner infos_of(const std::string& core, const fi_info& hints) {
 
 // True if a provider has endpoints of this type at all, regardless of the application's request.
 bool has_endpoints(const std::string& core, fi_ep_type type) {
-    InfoOwner hints(fi_allocinfo());
+    provider::InfoOwner hints(fi_allocinfo());
     if (!hints) return false;
     hints->mode = ~std::uint64_t{0};
     hints->domain_attr->mode = ~std::uint64_t{0};
@@ -193,7 +194,7 @@ std::optional<Inner> Inner::from_label(std::string_view label) {
 }
 
 std::string Inner::provider_name() const {
-    return under_rxm ? fmt::format("{};^{}{}", kProviderName, core, kRxm) : core;
+    return under_rxm ? fmt::format("{};^{}{}", provider::kProviderName, core, kRxm) : core;
 }
 
 std::optional<FabricName> parse_fabric_name(std::string_view name) {
@@ -216,8 +217,8 @@ std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints) {
     return all;
 }
 
-Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
-    const InfoOwner hints = copy_hints(request.hints);
+Result<provider::InfoOwner> offers(const Inner& inner, const provider::InfoRequest& request) {
+    const provider::InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
     const std::uint64_t wanted_caps = hints->caps;
     strip_caps(*hints, kOurCaps);
@@ -240,8 +241,8 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
 
     auto found = query(request, hints.get(), request.flags);
     if (!found) return found.error();
-    const std::string reported = inner.under_rxm ? kProviderName + std::string(kRxm) : inner.core;
-    InfoOwner list = filter(std::move(found).value(), [&](const fi_info& info) {
+    const std::string reported = inner.under_rxm ? provider::kProviderName + std::string(kRxm) : inner.core;
+    provider::InfoOwner list = filter(std::move(found).value(), [&](const fi_info& info) {
         const char* name = info.fabric_attr->prov_name;
         return name != nullptr && strcasecmp(name, reported.c_str()) == 0 &&
                (!must || info.ep_attr->type == FI_EP_RDM);
@@ -261,20 +262,20 @@ Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request) {
     return list;
 }
 
-Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& request) {
-    const InfoOwner hints = copy_hints(request.hints);
+Result<provider::InfoOwner> message_offers(const FabricName& name, const provider::InfoRequest& request) {
+    const provider::InfoOwner hints = copy_hints(request.hints);
     if (!hints) return Error{FI_ENOMEM, "no memory for hints"};
     name_inner(*hints->fabric_attr, name.inner, name.fabric);
     auto found = query(request, hints.get(), request.flags | kCoreProvidersOnly);
     if (!found) return found.error();
-    InfoOwner list = std::move(found).value();
+    provider::InfoOwner list = std::move(found).value();
     for (fi_info* info = list.get(); info != nullptr; info = info->next)
         name_ours(*info->fabric_attr, kMessagePrefix, name.inner);
     return list;
 }
 
-InfoOwner to_inner(const fi_info& info) {
-    InfoOwner copy(fi_dupinfo(&info));
+provider::InfoOwner to_inner(const fi_info& info) {
+    provider::InfoOwner copy(fi_dupinfo(&info));
     if (!copy) return copy;
     strip_caps(*copy, kOurCaps);
     if ((copy->caps & kTransferCaps) == 0) {
@@ -295,7 +296,7 @@ InfoOwner to_inner(const fi_info& info) {
     return copy;
 }
 
-InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
+provider::InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
     const Inner rxm{"tcp", true};
     const auto name = parse_message_name(inner_info.fabric_attr->name);
     // "net" is faster. ofi_rxm of libfabric 2.0 and later confuses two pointers when closing a connection on
@@ -305,9 +306,9 @@ InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
     const Inner better{alone ? "tcp" : "net", false};
     if (!name || inner_info.fabric_attr->prov_name != rxm.provider_name() ||
         !(alone || (may_differ && has_endpoints("net", FI_EP_RDM))))
-        return InfoOwner(fi_dupinfo(&inner_info));
-    InfoOwner hints(fi_allocinfo());
-    const InfoOwner donor(fi_dupinfo(&inner_info));
+        return provider::InfoOwner(fi_dupinfo(&inner_info));
+    provider::InfoOwner hints(fi_allocinfo());
+    const provider::InfoOwner donor(fi_dupinfo(&inner_info));
     if (!hints || !donor) return nullptr;
     hints->caps = FI_MSG;
     hints->mode = inner_info.mode;
@@ -318,13 +319,13 @@ InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ) {
     std::swap(hints->src_addrlen, donor->src_addrlen);
     std::swap(hints->domain_attr->name, donor->domain_attr->name);
     name_inner(*hints->fabric_attr, better, name->fabric);
-    const InfoOwner list = infos_of(better.core, *hints);
-    return InfoOwner(fi_dupinfo(list ? list.get() : &inner_info));
+    const provider::InfoOwner list = infos_of(better.core, *hints);
+    return provider::InfoOwner(fi_dupinfo(list ? list.get() : &inner_info));
 }
 
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context) {
     // Allocated by libfabric, so that fabric_attr has the size of this version.
-    InfoOwner info(fi_allocinfo());
+    provider::InfoOwner info(fi_allocinfo());
     if (!info) return -FI_ENOMEM;
     info->fabric_attr->api_version = attr.api_version;
     auto name = parse_message_name(attr.name);

@@ -46,16 +46,16 @@ std::optional<FabricName> parse_message_name(std::string_view name);
 // provider.
 std::vector<Inner> candidates(const std::string& wanted, const fi_info* hints);
 // The inner provider's offers for a request, in the form for the application.
-Result<InfoOwner> offers(const Inner& inner, const InfoRequest& request);
+Result<provider::InfoOwner> offers(const Inner& inner, const provider::InfoRequest& request);
 // The core provider's offers, in the form for ofi_rxm.
-Result<InfoOwner> message_offers(const FabricName& name, const InfoRequest& request);
+Result<provider::InfoOwner> message_offers(const FabricName& name, const provider::InfoRequest& request);
 
 // Converts an info back to the inner provider's form, for opening an object.
-InfoOwner to_inner(const fi_info& info);
+provider::InfoOwner to_inner(const fi_info& info);
 // The info for the provider's own reliable messages beside such an endpoint, at its address: of "tcp" or
 // "net" if the application's endpoint is ofi_rxm over tcp. "net" only if may_differ is set, that is, if the
 // user did not request ofi_rxm. Null only when out of memory.
-InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ);
+provider::InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ);
 // Opens the fabric behind a name of mcastcoll.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);
 

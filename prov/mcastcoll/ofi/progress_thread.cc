@@ -22,7 +22,7 @@ Result<std::shared_ptr<ProgressThread>> ProgressThread::start(Fabric& fabric) {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool started =
-        succeeds([&] { made->thread_ = std::thread([thread = made.get()] { thread->work(); }); });
+        provider::succeeds([&] { made->thread_ = std::thread([thread = made.get()] { thread->work(); }); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (!started) {
         fabric.remove_wait_object(made->wait_object_);
@@ -42,13 +42,13 @@ ProgressThread::~ProgressThread() {
 
 void ProgressThread::work() {
     while (!stop_.load(std::memory_order_acquire)) {
-        const WaitObject::Sleeper sleeper(wait_object_);
+        const provider::WaitObject::Sleeper sleeper(wait_object_);
         wait_object_.reset();
         // This check must follow reset(): the destructor sets stop_ first and wakes this thread afterwards.
         if (stop_.load(std::memory_order_acquire)) break;
         // An exception must not end this thread, because no other thread may be making progress.
         bool may_sleep = false;
-        succeeds([&] { may_sleep = fabric_.prepare_wait(); });
+        provider::succeeds([&] { may_sleep = fabric_.prepare_wait(); });
         if (may_sleep)
             wait_object_.sleep(-1);
         else

@@ -31,7 +31,7 @@ class ProgressThread {
     void work();
 
     Fabric& fabric_;
-    WaitObject wait_object_;
+    provider::WaitObject wait_object_;
     std::atomic<bool> stop_{false};
     std::thread thread_;
 };

@@ -16,32 +16,33 @@
 namespace mcastcoll::ofi {
 namespace {
 
-int answer(Result<InfoOwner> found, fi_info** info) {
+int answer(Result<provider::InfoOwner> found, fi_info** info) {
     if (!found) return -found.error().code;
     *info = std::move(found).value().release();
     return 0;
 }
 
-Result<InfoOwner> ordered(Result<InfoOwner> found, const InfoRequest& request, const Settings& settings) {
+Result<provider::InfoOwner> ordered(Result<provider::InfoOwner> found, const provider::InfoRequest& request,
+                                    const provider::Settings& settings) {
     if (!found) return found;
     return order_infos(std::move(found).value(), request, settings.iface);
 }
 
-int query(const InfoRequest& request, fi_info** info) {
+int query(const provider::InfoRequest& request, fi_info** info) {
     const fi_fabric_attr* fabric = request.hints != nullptr ? request.hints->fabric_attr : nullptr;
     const char* name = fabric != nullptr ? fabric->name : nullptr;
     if ((request.flags & kCoreProvidersOnly) != 0) {
         const auto message = name != nullptr ? parse_message_name(name) : std::nullopt;
         return message ? answer(message_offers(*message, request), info) : -FI_ENODATA;
     }
-    auto settings = read_settings();
+    auto settings = provider::read_settings();
     if (!settings) {
-        write_log(Level::warn, settings.error().message);
+        provider::write_log(provider::Level::warn, settings.error().message);
         return -FI_EINVAL;
     }
     if (request.hints != nullptr && (request.hints->caps & FI_MULTICAST) != 0) {
         auto found = datagram::offers(request);
-        if (!found) log_line(Level::info, "FI_MULTICAST: {}", found.error().message);
+        if (!found) provider::log_line(provider::Level::info, "FI_MULTICAST: {}", found.error().message);
         return answer(std::move(found), info);
     }
     if (name != nullptr) {
@@ -51,28 +52,29 @@ int query(const InfoRequest& request, fi_info** info) {
     }
     const std::vector<Inner> inners = candidates(settings.value().inner, request.hints);
     if (inners.empty())
-        log_line(Level::warn, "FI_MCASTCOLL_INNER={} is not the name of a provider", settings.value().inner);
+        provider::log_line(provider::Level::warn, "FI_MCASTCOLL_INNER={} is not the name of a provider",
+                           settings.value().inner);
     for (const Inner& inner : inners) {
         auto found = offers(inner, request);
         if (found) {
-            log_line(Level::debug, "inner provider {}", inner.label());
+            provider::log_line(provider::Level::debug, "inner provider {}", inner.label());
             return answer(ordered(std::move(found), request, settings.value()), info);
         }
         // A user who names a provider must learn that it cannot be used.
         const bool named = !settings.value().inner.empty();
-        log_line(named ? Level::warn : Level::info, "inner provider {}: {}", inner.label(),
-                 found.error().message);
+        provider::log_line(named ? provider::Level::warn : provider::Level::info, "inner provider {}: {}",
+                           inner.label(), found.error().message);
     }
     return -FI_ENODATA;
 }
 
 int getinfo(std::uint32_t version, const char* node, const char* service, std::uint64_t flags,
             const fi_info* hints, fi_info** info) noexcept {
-    return guard([&] { return query({version, node, service, flags, hints}, info); });
+    return provider::guard([&] { return query({version, node, service, flags, hints}, info); });
 }
 
 int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexcept {
-    return guard([&] {
+    return provider::guard([&] {
         if (attr == nullptr || attr->name == nullptr || fabric == nullptr) return -FI_EINVAL;
         if (attr->name == datagram::kFabricName) return datagram::open_fabric(*attr, fabric, context);
         if (const int rc = open_named_fabric(*attr, fabric, context); rc != 0) return rc;
@@ -85,14 +87,16 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
 
 }  // namespace
 
-fi_provider& provider() {
+}  // namespace mcastcoll::ofi
+
+fi_provider& mcastcoll::provider::provider() {
     static fi_provider instance = [] {
         fi_provider made{};
         made.version = FI_VERSION(0, 9);
         made.fi_version = fi_version();
         made.name = kProviderName;
-        made.getinfo = getinfo;
-        made.fabric = open_fabric;
+        made.getinfo = ofi::getinfo;
+        made.fabric = ofi::open_fabric;
         // The inner provider may be unloaded already.
         made.cleanup = [] {};
         return made;
@@ -100,9 +104,7 @@ fi_provider& provider() {
     return instance;
 }
 
-}  // namespace mcastcoll::ofi
-
 extern "C" FI_EXT_INI {
-    mcastcoll::ofi::define_params();
-    return &mcastcoll::ofi::provider();
+    mcastcoll::provider::define_params();
+    return &mcastcoll::provider::provider();
 }

@@ -77,7 +77,7 @@ class Queue : public Grafted<Self, Fid, Ops> {
     }
     // Sleeps until there may be something to read. Returns 0 or -FI_E*.
     int sleep(const Deadline& deadline) {
-        const WaitObject::Sleeper sleeper(wait_object_);
+        const provider::WaitObject::Sleeper sleeper(wait_object_);
         wait_object_.reset();
         // The reset may have consumed a wake-up meant for other sleepers of this queue: its cause is handled
         // below or by the next read.
@@ -88,7 +88,7 @@ class Queue : public Grafted<Self, Fid, Ops> {
     }
 
     Fabric& fabric_;
-    WaitObject wait_object_;
+    provider::WaitObject wait_object_;
 
   private:
     static int control(fid* object, int command, void* argument) noexcept {

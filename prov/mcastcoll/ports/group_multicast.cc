@@ -18,35 +18,35 @@ static_assert(MulticastQueue::kMax <= engine::kSentTogether &&
 
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
     const levels::Placement placement = group::placement_of(welcome);
-    Carrier carrier = choose_carrier(hellos, placement);
+    provider::Carrier carrier = choose_carrier(hellos, placement);
     auto made = sockets_.new_identity(carrier);
-    if (!made && carrier == Carrier::verbs) {
-        log_line(Level::info, "{}: multicasts go over UDP instead of verbs: {}", group_name_,
-                 made.error().message);
-        carrier = Carrier::udp;
+    if (!made && carrier == provider::Carrier::verbs) {
+        provider::log_line(provider::Level::info, "{}: multicasts go over UDP instead of verbs: {}",
+                           group_name_, made.error().message);
+        carrier = provider::Carrier::udp;
         made = sockets_.new_identity(carrier);
     }
     if (!made) return made.error().code;
     const GroupIdentity& identity = made.value();
     welcome.key = identity.key;
     welcome.epoch = identity.epoch;
-    group::fit_datagrams(welcome, hellos, placement, carrier == Carrier::verbs);
+    group::fit_datagrams(welcome, hellos, placement, carrier == provider::Carrier::verbs);
     choose_addresses(welcome, identity.address, hellos, placement);
     offered_ = std::move(made.value().held);
     return 0;
 }
 
-Carrier GroupMulticast::choose_carrier(const group::Hellos& hellos,
-                                       const levels::Placement& placement) const {
-    if (hellos.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return Carrier::udp;
+provider::Carrier GroupMulticast::choose_carrier(const group::Hellos& hellos,
+                                                 const levels::Placement& placement) const {
+    if (hellos.front().verbs.datagram_bytes == 0 || placement.hosts() == 1) return provider::Carrier::udp;
     const group::Hindrance hindrance = group::hindrance_to_verbs(hellos, placement);
     if (hindrance.why == nullptr) {
-        log_line(Level::info, "{}: multicasts go over verbs", group_name_);
-        return Carrier::verbs;
+        provider::log_line(provider::Level::info, "{}: multicasts go over verbs", group_name_);
+        return provider::Carrier::verbs;
     }
-    log_line(Level::info, "{}: multicasts go over UDP instead of verbs: rank {} {}", group_name_,
-             hindrance.rank, hindrance.why);
-    return Carrier::udp;
+    provider::log_line(provider::Level::info, "{}: multicasts go over UDP instead of verbs: rank {} {}",
+                       group_name_, hindrance.rank, hindrance.why);
+    return provider::Carrier::udp;
 }
 
 // Rank 0 alone chooses the addresses, and the welcome carries them to all members, because members may have
@@ -103,10 +103,11 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
 void GroupMulticast::explain_choice(const BorrowedAddress& borrowed,
                                     const engine::AddressChoice& choice) const {
     if (choice.scarce)
-        return log_line(Level::info, "{}: part of {}: uses {}, because a member can join no more addresses",
-                        group_name_, borrowed.name, engine::name_of(choice.scheme));
-    log_line(
-        Level::info,
+        return provider::log_line(provider::Level::info,
+                                  "{}: part of {}: uses {}, because a member can join no more addresses",
+                                  group_name_, borrowed.name, engine::name_of(choice.scheme));
+    provider::log_line(
+        provider::Level::info,
         "{}: part of {}, {} ranges: uses {} (costs: parent {:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
         group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.scheme), choice.costs.parent,
         choice.costs.chained, choice.costs.tree, choice.costs.own);
@@ -167,7 +168,7 @@ void GroupMulticast::flush() {
     const int error = queue_.flush(sockets_.transport(), outlets_, payload_bytes_);
     // The datagram cannot be sent at all. The receivers treat the datagram as lost and request a repair.
     if (error == 0 || send_error_logged_) return;
-    log_line(Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
+    provider::log_line(provider::Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
     send_error_logged_ = true;
 }
 

@@ -62,7 +62,7 @@ class GroupMulticast final : public group::Multicast {
     std::uint64_t wrong_sources() const { return wrong_sources_; }
 
   private:
-    Carrier choose_carrier(const group::Hellos& hellos, const levels::Placement& placement) const;
+    provider::Carrier choose_carrier(const group::Hellos& hellos, const levels::Placement& placement) const;
     void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
                           const group::Hellos& hellos, const levels::Placement& placement);
     void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const BorrowedAddress& borrowed,

@@ -49,8 +49,8 @@ wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& 
     return result;
 }
 
-InfoOwner private_info(const fi_info* inner) {
-    InfoOwner info(fi_dupinfo(inner));
+provider::InfoOwner private_info(const fi_info* inner) {
+    provider::InfoOwner info(fi_dupinfo(inner));
     if (!info) return info;
     info->caps = (inner->caps & (FI_LOCAL_COMM | FI_REMOTE_COMM)) | FI_MSG | FI_SEND | FI_RECV;
     info->tx_attr->caps = FI_MSG | FI_SEND;
@@ -93,7 +93,7 @@ Result<std::unique_ptr<Messenger>> Messenger::open(fid_fabric* fabric, const fi_
 }
 
 Result<void> Messenger::open_endpoint(const fi_info* inner) {
-    const InfoOwner info = private_info(inner);
+    const provider::InfoOwner info = private_info(inner);
     if (!info) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (int rc = fi_domain(fabric_, info.get(), domain_.out(), nullptr); rc != 0)
         return failure("private domain", rc);

@@ -128,12 +128,12 @@ class Messenger final : private group::Outbox::Port {
 
     fid_fabric* fabric_;
     Receiver& receiver_;
-    FidOwner<fid_domain> domain_;
-    FidOwner<fid_av> av_;
-    FidOwner<fid_cq> cq_;
-    FidOwner<fid_mr> memory_;
+    provider::FidOwner<fid_domain> domain_;
+    provider::FidOwner<fid_av> av_;
+    provider::FidOwner<fid_cq> cq_;
+    provider::FidOwner<fid_mr> memory_;
     void* memory_descriptor_ = nullptr;
-    FidOwner<fid_ep> endpoint_;
+    provider::FidOwner<fid_ep> endpoint_;
     wire::ByteString address_;
     std::map<wire::ByteString, fi_addr_t> peers_;
     std::unique_ptr<std::byte[]> buffers_;

@@ -16,7 +16,7 @@ constexpr std::size_t kMaxDatagram = group::kMaxFragment + wire::kHeaderBytes;
 
 }  // namespace
 
-Result<MulticastChoice> choose_interface(const Settings& settings, Bytes own_address) {
+Result<MulticastChoice> choose_interface(const provider::Settings& settings, Bytes own_address) {
     const auto own = SocketAddress::from_bytes(own_address);
     const std::string of_device = interface_of_rdma_device(settings.iface);
     auto found = !of_device.empty()        ? find_interface_by_name(of_device)
@@ -32,11 +32,11 @@ Result<MulticastChoice> choose_interface(const Settings& settings, Bytes own_add
                  fmt::format("interface {} has no IPv{} address", interface.name, choice.family)};
 }
 
-MulticastOptions multicast_options(const Settings& settings, const MulticastChoice& choice) {
+MulticastOptions multicast_options(const provider::Settings& settings, const MulticastChoice& choice) {
     return {choice.interface, choice.family, settings.ttl, kMaxDatagram, settings.memberships};
 }
 
-UdpMulticastOptions udp_options(const Settings& settings, const MulticastChoice& choice) {
+UdpMulticastOptions udp_options(const provider::Settings& settings, const MulticastChoice& choice) {
     UdpMulticastOptions options{multicast_options(settings, choice)};
     options.receive_buffer_bytes = settings.rcvbuf;
     options.send_buffer_bytes = settings.sndbuf;
@@ -46,7 +46,7 @@ UdpMulticastOptions udp_options(const Settings& settings, const MulticastChoice&
     return options;
 }
 
-SocketAddress random_group(const Settings& settings, int family, std::uint16_t otherwise,
+SocketAddress random_group(const provider::Settings& settings, int family, std::uint16_t otherwise,
                            std::span<const std::byte, kGroupRandomBytes> random) {
     const SocketAddress group = random_group_address(family, random);
     const int port = settings.port != 0 ? settings.port : otherwise;

@@ -47,7 +47,7 @@ void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
     }
     const auto opened = chosen ? open_transport(inner_is_verbs) : Result<void>(chosen.error());
     if (opened) return;
-    log_line(Level::warn, "no multicast: {}", opened.error().message);
+    provider::log_line(provider::Level::warn, "no multicast: {}", opened.error().message);
     give_up(opened.error().message);
 }
 
@@ -66,7 +66,7 @@ Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
     MulticastHub& hub = *opened.value();
     Result<void> tried = {};
     for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
-        const auto identity = new_identity(Carrier::udp);
+        const auto identity = new_identity(provider::Carrier::udp);
         if (!identity) return identity.error();
         auto joined = hub.join(identity.value().address);
         port_ = identity.value().address.port();
@@ -79,8 +79,8 @@ Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
         if (auto sender = hub.sender(loop); !sender) return sender.error();
     datagram_bytes_ = hub.max_payload();
     window_ = window_of(hub.receive_buffer_bytes(), datagram_bytes_);
-    log_line(
-        Level::info,
+    provider::log_line(
+        provider::Level::info,
         "multicast on {} (IPv{}, MTU {}): port {}, receive buffer {} bytes, room for {} fragments per root, "
         "{} addresses per socket",
         choice_->interface.name, family_, choice_->interface.mtu, port_, hub.receive_buffer_bytes(), window_,
@@ -100,8 +100,9 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
         verbs_ = opened;
         verbs_window_ = verbs_->receives() / kReceivesShare;
     } else {
-        log_line(settings_.transport == Carrier::verbs ? Level::warn : Level::info,
-                 "multicasts do not go over verbs: {}", verbs.error().message);
+        provider::log_line(
+            settings_.transport == provider::Carrier::verbs ? provider::Level::warn : provider::Level::info,
+            "multicasts do not go over verbs: {}", verbs.error().message);
     }
     hub_ = paths.get();
     transport_ = std::move(paths);
@@ -115,8 +116,8 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
 
 // Also joins a group briefly: the subnet manager may refuse, insist on choosing the address, or be absent.
 Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
-    if (settings_.transport == Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_MULTICAST=udp"};
-    if (settings_.transport == Carrier::automatic && !inner_is_verbs)
+    if (settings_.transport == provider::Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_MULTICAST=udp"};
+    if (settings_.transport == provider::Carrier::automatic && !inner_is_verbs)
         return Error{FI_ENODEV, "the inner provider is not verbs"};
     VerbsOptions options{multicast_options(settings_, *choice_)};
     options.receives = settings_.receives;
@@ -125,17 +126,18 @@ Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(b
     VerbsTransport& verbs = *opened.value();
     if (verbs.max_payload() < group::kMinDatagram)
         return Error{FI_EMSGSIZE, fmt::format("datagrams of {} bytes are too short", verbs.max_payload())};
-    const auto identity = new_identity(Carrier::verbs);
+    const auto identity = new_identity(provider::Carrier::verbs);
     if (!identity) return identity.error();
     if (auto tried = verbs.join(identity.value().address); !tried) {
         if (verbs.sends_anywhere()) return tried.error();
         if (const auto any = verbs.join_any(); !any) return tried.error();
         verbs_chooses_ = true;
-        log_line(Level::info, "{}; the subnet manager chooses the addresses of groups",
-                 tried.error().message);
+        provider::log_line(provider::Level::info, "{}; the subnet manager chooses the addresses of groups",
+                           tried.error().message);
     }
-    log_line(Level::info, "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait",
-             choice_->interface.name, verbs.device(), verbs.max_payload(), verbs.receives());
+    provider::log_line(provider::Level::info,
+                       "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait",
+                       choice_->interface.name, verbs.device(), verbs.max_payload(), verbs.receives());
     return opened;
 }
 
@@ -156,9 +158,9 @@ void MulticastSockets::offer(wire::Hello& hello) const {
     hello.verbs.source = encode_address(verbs_->local_address().with_port(0));
 }
 
-Result<GroupIdentity> MulticastSockets::new_identity(Carrier carrier) {
+Result<GroupIdentity> MulticastSockets::new_identity(provider::Carrier carrier) {
     GroupIdentity identity;
-    const bool assigned = carrier == Carrier::verbs && verbs_chooses_;
+    const bool assigned = carrier == provider::Carrier::verbs && verbs_chooses_;
     if (assigned) {
         auto joined = verbs_->join_any();
         if (!joined) return joined.error();
@@ -170,7 +172,7 @@ Result<GroupIdentity> MulticastSockets::new_identity(Carrier carrier) {
         identity.address =
             random_group(settings_, family_, port_,
                          std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
-        if (carrier == Carrier::verbs) identity.address = identity.address.with_port(0);
+        if (carrier == provider::Carrier::verbs) identity.address = identity.address.with_port(0);
         identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
         identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
     } while (hub_ != nullptr && hub_->has_joined(identity.address));
@@ -185,7 +187,7 @@ Result<Membership> MulticastSockets::join(const SocketAddress& group) {
     auto joined = verbs_->join(group);
     if (!joined && joined.error().code != FI_ENOBUFS) {
         verbs_failed_ = true;
-        log_line(Level::warn, "{}; further groups use UDP", joined.error().message);
+        provider::log_line(provider::Level::warn, "{}; further groups use UDP", joined.error().message);
     }
     return joined;
 }

@@ -23,7 +23,7 @@ struct GroupIdentity {
 
 class MulticastSockets {
   public:
-    explicit MulticastSockets(const Settings& settings) : settings_(settings) {}
+    explicit MulticastSockets(const provider::Settings& settings) : settings_(settings) {}
 
     // own_address: the inner endpoint's, normalised.
     void open(Bytes own_address, bool inner_is_verbs);
@@ -39,7 +39,7 @@ class MulticastSockets {
     // Fills in the multicast offer in this endpoint's hello.
     void offer(wire::Hello& hello) const;
     // Fails only if the kernel's random generator or a subnet manager fails.
-    Result<GroupIdentity> new_identity(Carrier carrier);
+    Result<GroupIdentity> new_identity(provider::Carrier carrier);
     Result<Membership> join(const SocketAddress& group);
 
     MulticastCounters counters() const { return transport_ ? transport_->counters() : MulticastCounters{}; }
@@ -51,7 +51,7 @@ class MulticastSockets {
     Result<std::unique_ptr<MulticastHub>> open_udp();
     Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
 
-    const Settings& settings_;
+    const provider::Settings& settings_;
     std::optional<MulticastChoice> choice_;  // empty without multicast
     int family_ = 4;
     std::string why_not_;

@@ -31,7 +31,7 @@ void ProcessWatch::watch(PeerWatch::Id peer, const wire::ByteString& watch_point
     point.value().listener = point.value().listener.seen_from(scope_);
     const auto watching = watch_->watch(peer, point.value(), now);
     if (!watching && watching.error().code != EEXIST)
-        log_line(Level::info, "cannot watch peer {}: {}", peer, watching.error().message);
+        provider::log_line(provider::Level::info, "cannot watch peer {}: {}", peer, watching.error().message);
 }
 
 void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
@@ -50,7 +50,7 @@ void ProcessWatch::check(Nanoseconds now, Lost lost) {
     for (std::size_t i = 0; i < count; ++i) {
         // Not a warning: the peer may have finished normally. Groups that still need the peer log a warning
         // with the reason.
-        log_line(Level::info, "peer {} is lost: {}", dead[i].id, dead[i].reason);
+        provider::log_line(provider::Level::info, "peer {} is lost: {}", dead[i].id, dead[i].reason);
         lost(dead[i].id, dead[i].error, dead[i].reason);
     }
 }

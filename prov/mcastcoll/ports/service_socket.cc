@@ -32,10 +32,11 @@ bool ServiceSocket::same_host(const wire::ByteString& one, const wire::ByteStrin
 }
 
 void ServiceSocket::foreign_version(const group::Source& source, std::uint8_t version) {
-    log_line(Level::warn,
-             "{} uses version {} of the join protocol, but this process uses {}: all members need the same "
-             "release of mcastcoll",
-             RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
+    provider::log_line(
+        provider::Level::warn,
+        "{} uses version {} of the join protocol, but this process uses {}: all members need the same "
+        "release of mcastcoll",
+        RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
 }
 
 }  // namespace mcastcoll::ofi

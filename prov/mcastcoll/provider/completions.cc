@@ -5,7 +5,7 @@
 #include <cassert>
 #include <cstring>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 namespace {
 
 template <typename Entry>
@@ -71,4 +71,4 @@ ssize_t Completions::take_error(fi_cq_err_entry& entry, std::uint32_t api_versio
     return 1;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -10,7 +10,7 @@
 
 #include "base/ring.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 struct Completion {
     void* op_context = nullptr;
@@ -47,4 +47,4 @@ class Completions {
     std::atomic<bool> any_{false};
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

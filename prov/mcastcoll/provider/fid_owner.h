@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 struct FidCloser {
     template <typename Fid>
@@ -29,4 +29,4 @@ class FidOwner : public std::unique_ptr<Fid, FidCloser> {
     Out out() { return {*this}; }
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

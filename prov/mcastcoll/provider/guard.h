@@ -11,7 +11,7 @@
 #include "provider/log.h"
 #include "provider/uncancelled.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 // guard() without delayed cancellation: for bodies without cancellation points, or inside guard().
 template <typename Body>
@@ -40,4 +40,4 @@ bool succeeds(Body&& body) noexcept {
     return contain([&] { return body(), 0; }) == 0;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 // Only libfabric itself allocates infos, because newer versions append fields.
 struct InfoDeleter {
@@ -23,4 +23,4 @@ struct InfoRequest {
     const fi_info* hints;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

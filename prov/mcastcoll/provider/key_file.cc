@@ -5,7 +5,7 @@
 #include "base/secret_file.h"
 #include "base/undumped.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 std::optional<std::string> munge_socket(const std::string& value) {
     constexpr std::string_view kScheme = "munge:";
@@ -23,4 +23,4 @@ Result<std::shared_ptr<const wire::Key>> read_key_file(const std::string& path) 
     return key;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -8,7 +8,7 @@
 #include "base/result.h"
 #include "wire/crypto.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 // For a value of FI_MCASTCOLL_KEY_FILE that selects MUNGE: the path of munged's socket, or "" for the
 // default.
@@ -17,4 +17,4 @@ std::optional<std::string> munge_socket(const std::string& value);
 // leave out. Null if the path is empty.
 Result<std::shared_ptr<const wire::Key>> read_key_file(const std::string& path);
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

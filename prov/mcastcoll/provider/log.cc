@@ -4,7 +4,7 @@
 
 #include "provider/provider.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 namespace {
 
 constexpr fi_log_level kLevels[] = {FI_LOG_WARN, FI_LOG_INFO, FI_LOG_DEBUG};  // in the order of Level
@@ -22,4 +22,4 @@ void write_log(Level level, const std::string& text) {
     errno = saved;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -9,7 +9,7 @@
 
 #include "base/result.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 enum class Level : std::uint8_t { warn, info, debug };
 
@@ -31,4 +31,4 @@ inline int refuse(const char* call, const Error& error) noexcept {
     return -error.code;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

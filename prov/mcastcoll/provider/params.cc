@@ -15,7 +15,7 @@
 #include "sites/sites.h"
 #include "topology/discover.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 namespace {
 
 // The permitted values, for error messages: a text, or a range of numbers.
@@ -201,7 +201,7 @@ class Reader {
     }
     std::string text_of(Known name) const {
         const Param& wanted = *name.param;
-        if (!wanted.is_experiment()) return ofi::text_of(wanted);
+        if (!wanted.is_experiment()) return provider::text_of(wanted);
         const auto found = experiment_.find(wanted.variable);
         return found == experiment_.end() ? wanted.fallback : found->second;
     }
@@ -401,4 +401,4 @@ Settings provider_settings() {
     return settings ? std::move(settings).value() : Settings();
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -6,10 +6,10 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 inline constexpr const char* kProviderName = "mcastcoll";
 
 fi_provider& provider();
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 Result<std::vector<levels::Row>> read_selection(const std::string& value) {
     if (value.empty() || value == "auto") return std::vector<levels::Row>();
@@ -16,4 +16,4 @@ Result<std::vector<levels::Row>> read_selection(const std::string& value) {
     return rows;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -6,9 +6,9 @@
 
 #include "levels/selection.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 // `value` of FI_MCASTCOLL_SELECTION: a path, or "auto" for no rows. An error names the file and the line.
 Result<std::vector<levels::Row>> read_selection(const std::string& value);
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -7,7 +7,7 @@
 #include "topology/override.h"
 #include "transport/interceptor.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 using group::GroupSettings;
 using group::kMaxChannels;
@@ -57,4 +57,4 @@ Result<Settings> read_settings();
 // For use after read_settings() has succeeded once: a bad value yields the defaults.
 Settings provider_settings();
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

@@ -7,7 +7,7 @@
 
 #include <exception>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 class Uncancelled {
   public:
@@ -20,4 +20,4 @@ class Uncancelled {
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

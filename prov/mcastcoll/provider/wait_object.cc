@@ -12,7 +12,7 @@
 
 #include "provider/log.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 bool WaitObject::open(int inner_descriptor) {
     poll_set_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
@@ -71,4 +71,4 @@ int WaitObject::sleep(int timeout_ms) {
     return epoll_wait(poll_set_.get(), &event, 1, timeout_ms) < 0 ? -errno : 0;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider

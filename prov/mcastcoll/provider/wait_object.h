@@ -7,7 +7,7 @@
 
 #include "base/file_descriptor.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::provider {
 
 class WaitObject {
   public:
@@ -68,4 +68,4 @@ class WaitObject {
     std::atomic<unsigned> sleepers_{0};
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::provider
