@@ -396,7 +396,7 @@ Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMe
         world_.memories[members.name.leader_point] = {
             segment, {header.size, header.slots, header.slot_bytes}, team.value()->table()};
     return std::unique_ptr<group::HostLevel>(
-        std::make_unique<ofi::TeamLevel>(std::move(team).value(), kMaxOpen + 2));
+        std::make_unique<ports::TeamLevel>(std::move(team).value(), kMaxOpen + 2));
 }
 
 int Process::offer(wire::Welcome& welcome, const group::Hellos& hellos) {

@@ -17,7 +17,7 @@
 #include "support/stalled.h"
 
 using namespace mcastcoll;
-using ofi::Messenger;
+using ports::Messenger;
 
 namespace {
 
@@ -217,7 +217,7 @@ Test(messenger, more_messages_than_receive_buffers_wait) {
     Pair pair;
     cr_assert(pair.send(1, 100) == 1 && pair.settle(), "they are connected");
     for (const std::size_t want : {kReceives - 1, kReceives, kReceives + 1, 4 * kReceives})
-        for (const std::size_t bytes : {std::size_t{100}, ofi::kSmallMessageBytes}) {
+        for (const std::size_t bytes : {std::size_t{100}, ports::kSmallMessageBytes}) {
             std::size_t sent = 0;
             for (const auto end = Clock::now() + kLimit; sent < want && Clock::now() < end;) {
                 sent += pair.send(want - sent, bytes);
@@ -292,7 +292,7 @@ Test(messenger, foreign_connections_in_the_middle_of_messages_are_ended) {
     cr_assert(pair.send(5, 100) == 5);
     std::size_t members = 0;
     const std::size_t ended =
-        ofi::end_connections(listens_at(pair.receiver()), [&](const SocketAddress& from) {
+        ports::end_connections(listens_at(pair.receiver()), [&](const SocketAddress& from) {
             const bool is_member = from.same_host(listens_at(pair.receiver()));
             members += is_member;
             return !is_member;
@@ -315,7 +315,7 @@ Test(messenger, foreign_connections_that_end_take_no_receives_with_them) {
 
 Test(foreign_connections, are_looked_for_where_nothing_comes) {
     constexpr auto at = [](std::int64_t ms) { return Nanoseconds::from_ms(ms); };
-    ofi::ForeignConnectionPace pace;
+    ports::ForeignConnectionPace pace;
     pace.received(at(5000));
     cr_assert(pace.next_look() == at(6000));
     pace.has_looked(false, at(6000));

@@ -14,8 +14,8 @@
 
 using namespace mcastcoll;
 using fabtest::Munged;
-using ofi::MungeCall;
-using State = ofi::MungeCall::State;
+using ports::MungeCall;
+using State = ports::MungeCall::State;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "ports/service_pace.h"
 
 using namespace mcastcoll;
-using ofi::ServicePace;
+using ports::ServicePace;
 
 namespace {
 

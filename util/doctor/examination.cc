@@ -107,11 +107,11 @@ class Examination {
 
     Result<std::unique_ptr<Experiment>> open() {
         const wire::Key place = host_set_.key("doctor: who hears whom");
-        const SocketAddress group =
-            random_group(settings_, choice_->family, 0,
-                         std::span<const std::byte, kGroupRandomBytes>(place.data(), kGroupRandomBytes));
+        const SocketAddress group = ports::random_group(
+            settings_, choice_->family, 0,
+            std::span<const std::byte, kGroupRandomBytes>(place.data(), kGroupRandomBytes));
         const auto key = wire::get<std::uint64_t>(place.data() + kGroupRandomBytes);
-        return Experiment::open(udp_options(settings_, *choice_), group, key, host_set_.rank(),
+        return Experiment::open(ports::udp_options(settings_, *choice_), group, key, host_set_.rank(),
                                 host_set_.size());
     }
 
@@ -177,7 +177,7 @@ class Examination {
     std::optional<GroupProcess> group_process_;
     provider::Settings settings_;
     GroupProcess::Opened opened_;
-    std::optional<ofi::MulticastChoice> choice_;
+    std::optional<ports::MulticastChoice> choice_;
     Host own_;
     Facts facts_;
     std::vector<unsigned> senders_;

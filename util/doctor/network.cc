@@ -52,9 +52,9 @@ std::string without_port(const SocketAddress& address) {
     return host;
 }
 
-void describe(const provider::Settings& settings, const ofi::MulticastChoice& choice, Network& facts) {
+void describe(const provider::Settings& settings, const ports::MulticastChoice& choice, Network& facts) {
     const Interface& interface = choice.interface;
-    const SocketAddress own = *multicast_options(settings, choice).address();
+    const SocketAddress own = *ports::multicast_options(settings, choice).address();
     facts.interface = interface.name;
     facts.address = without_port(own);
     facts.family = choice.family;
@@ -74,8 +74,8 @@ void describe(const provider::Settings& settings, const ofi::MulticastChoice& ch
     facts.reverse_path = all && one ? Look<std::uint64_t>(std::max(*all, *one)) : all ? one : all;
 }
 
-void try_sockets(const provider::Settings& settings, const ofi::MulticastChoice& choice, Network& facts) {
-    const auto opened = MulticastHub::open(udp_options(settings, choice));
+void try_sockets(const provider::Settings& settings, const ports::MulticastChoice& choice, Network& facts) {
+    const auto opened = MulticastHub::open(ports::udp_options(settings, choice));
     if (!opened) {
         facts.socket_error = opened.error().message;
         return;
@@ -83,7 +83,7 @@ void try_sockets(const provider::Settings& settings, const ofi::MulticastChoice&
     MulticastHub& hub = *opened.value();
     std::array<std::byte, kGroupRandomBytes> random{};
     if (const auto filled = kernel_random(random); !filled) return;
-    const SocketAddress group = random_group(settings, choice.family, 0, random);
+    const SocketAddress group = ports::random_group(settings, choice.family, 0, random);
     facts.group = without_port(group);
     auto joined = hub.join(group);
     Result<void> sends = {};
@@ -97,7 +97,7 @@ void try_sockets(const provider::Settings& settings, const ofi::MulticastChoice&
     facts.datagram_bytes = hub.max_payload();
     facts.buffer_granted = hub.receive_buffer_bytes();
     facts.buffer_forced = facts.rmem_max && facts.buffer_granted > 2 * *facts.rmem_max;
-    facts.window = ofi::window_of(facts.buffer_granted, facts.datagram_bytes);
+    facts.window = ports::window_of(facts.buffer_granted, facts.datagram_bytes);
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ OpenedNetwork look_at_network(const provider::Settings& settings, Bytes own_addr
     facts.buffer_wanted = settings.rcvbuf;
     facts.rmem_max = number_in("/proc/sys/net/core/rmem_max");
     SocketAddress any(in_addr{INADDR_ANY}, 0);
-    auto choice = ofi::choose_interface(
+    auto choice = ports::choose_interface(
         settings, own_address.empty() && settings.iface.empty() ? any.bytes() : own_address);
     if (!choice) {
         facts.error = choice.error().message;

@@ -18,14 +18,14 @@ Libraries look_at_libraries();
 // experiment.
 struct OpenedNetwork {
     Network facts;
-    std::optional<ofi::MulticastChoice> choice;  // empty: no interface for multicast
+    std::optional<ports::MulticastChoice> choice;  // empty: no interface for multicast
 };
 OpenedNetwork look_at_network(const provider::Settings& settings, Bytes own_address);
 // Whether the kernel lists the interface as a member of the group.
 Look<bool> is_member(const std::string& interface, const SocketAddress& group);
 
 // rdma.cc
-Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ofi::MulticastChoice>& choice);
+Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ports::MulticastChoice>& choice);
 
 // firewall.cc
 Firewall look_at_firewall(const std::string& interface, int port, int family);

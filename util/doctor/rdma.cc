@@ -8,7 +8,7 @@
 
 namespace mcastcoll::doctor {
 
-Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ofi::MulticastChoice>& choice) {
+Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ports::MulticastChoice>& choice) {
     Rdma rdma;
     std::error_code ignored;
     for (const auto& device : std::filesystem::directory_iterator(kRdmaDevices, ignored))
@@ -20,13 +20,13 @@ Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ofi::M
     } else if (!choice) {
         rdma.group = failed("there is no interface for multicast");
     } else {
-        VerbsOptions options{multicast_options(settings, *choice)};
+        VerbsOptions options{ports::multicast_options(settings, *choice)};
         options.receives = settings.receives;
         std::array<std::byte, kGroupRandomBytes> random{};
         const auto opened = kernel_random(random) ? open_verbs(options) : Error{EAGAIN, "no random bytes"};
         if (!opened) return rdma.group = failed(opened.error().message), rdma;
         VerbsTransport& verbs = *opened.value();
-        auto joined = verbs.join(random_group(settings, choice->family, 0, random).with_port(0));
+        auto joined = verbs.join(ports::random_group(settings, choice->family, 0, random).with_port(0));
         if (!joined && !verbs.sends_anywhere()) joined = verbs.join_any();
         rdma.group = joined ? Look<std::string>(verbs.device()) : failed(joined.error().message);
     }

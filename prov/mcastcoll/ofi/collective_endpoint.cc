@@ -85,7 +85,7 @@ void CollectiveEndpoint::end_foreign_connections(Nanoseconds time) {
     std::size_t ended = 0;
     SocketAddress one;
     if (listens_at_ && messenger->is_starved())
-        ended = end_connections(*listens_at_, [&](const SocketAddress& from) {
+        ended = ports::end_connections(*listens_at_, [&](const SocketAddress& from) {
             if (has_members_at(from)) return false;
             one = from;
             return true;

@@ -15,7 +15,7 @@
 
 namespace mcastcoll::ofi {
 
-class CollectiveEndpoint final : public Facilities, private Messenger::Receiver {
+class CollectiveEndpoint final : public Facilities, private ports::Messenger::Receiver {
   public:
     explicit CollectiveEndpoint(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
     ~CollectiveEndpoint();
@@ -88,12 +88,12 @@ class CollectiveEndpoint final : public Facilities, private Messenger::Receiver 
     engine::PollHint poll_hint_ = engine::kPollAll;  // combined hint of the busy groups
     group::PollSelector poll_selector_;
     Nanoseconds looked_around_at_{}, service_read_at_{};
-    ServicePace service_pace_;
+    ports::ServicePace service_pace_;
     bool service_wakes_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, foreign_connections_ended_ = 0;
     // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
     std::optional<SocketAddress> listens_at_;
-    ForeignConnectionPace foreign_pace_;
+    ports::ForeignConnectionPace foreign_pace_;
 
     // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/job_report.h).
     std::optional<topology::JobReport> report_;

@@ -153,7 +153,7 @@ Result<void> CollectiveEndpoint::open() {
     if (settings.munge) {
         const auto secret = draw_key();
         if (!secret) return secret.error();
-        own_secret = std::make_shared<SealedSecret>(*settings.munge, secret.value());
+        own_secret = std::make_shared<ports::SealedSecret>(*settings.munge, secret.value());
     }
 
     // The user did not name an inner provider, so the private endpoint may use another one.
@@ -164,7 +164,7 @@ Result<void> CollectiveEndpoint::open() {
         return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
     provider::log_line(provider::Level::debug, "the private endpoint uses provider {}",
                        inner->fabric_attr->prov_name);
-    auto opened_messenger = Messenger::open(fabric.get(), inner.get(), *this);
+    auto opened_messenger = ports::Messenger::open(fabric.get(), inner.get(), *this);
     if (!opened_messenger) return opened_messenger.error();
     messenger = std::move(opened_messenger).value();
     service_socket.use(*messenger);
@@ -257,7 +257,7 @@ Result<JoinRequest> CollectiveEndpoint::make_join_request(const fi_collective_ad
                                .settings = wanted,
                                .policy = settings.topology.policy(),
                                .selection = settings.selection,
-                               .means = {.message_bytes = kMessageBytes,
+                               .means = {.message_bytes = group::kMessageBytes,
                                          .max_open = OpenOperations::kMax,
                                          .memory = {map_pages, unmap_pages},
                                          .stall_timeout = settings.stall_timeout_s == 0 ? kNever : stall}};

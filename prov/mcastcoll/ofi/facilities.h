@@ -25,16 +25,16 @@ struct Facilities {
 
     BoundEndpoint& endpoint;
     const provider::Settings settings = provider::provider_settings();
-    MulticastSockets multicast{settings};
-    ServiceSocket service_socket;
+    ports::MulticastSockets multicast{settings};
+    ports::ServiceSocket service_socket;
     provider::FidOwner<fid_fabric> fabric;
-    std::unique_ptr<Messenger> messenger;
-    ProcessWatch watch;
+    std::unique_ptr<ports::Messenger> messenger;
+    ports::ProcessWatch watch;
     WaitSet wait_set;
     group::Joins joins{service_socket};
     // For joins whose secret MUNGE carries.
     group::SecretExchanges secrets;
-    std::shared_ptr<SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
+    std::shared_ptr<ports::SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
     group::RoundTrips round_trips;
     wire::ByteString place;   // this process's place, as its hellos carry it
     bool report_due = false;  // data shown by mcastcoll-topo has changed

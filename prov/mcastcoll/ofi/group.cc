@@ -29,9 +29,10 @@ Group::Group(Facilities& shared, GroupTable& groups, fi_ops& calls, JoinRequest 
                      return groups_.find_address_to_borrow(join_request_.parent, listeners);
                  }),
       account_(*shared.messenger),
-      secret_(join_request_.munge ? std::make_unique<MungeSecret>(*join_request_.munge, join_request_.members,
-                                                                  shared.secrets, shared.service_socket)
-                                  : nullptr),
+      secret_(join_request_.munge
+                  ? std::make_unique<ports::MungeSecret>(*join_request_.munge, join_request_.members,
+                                                         shared.secrets, shared.service_socket)
+                  : nullptr),
       core_(new group::Group(join_request_.core, *this)) {}
 
 void Group::start(Nanoseconds now) {
@@ -168,7 +169,7 @@ int Group::close(Nanoseconds now) {
     return 0;
 }
 
-std::optional<BorrowedAddress> Group::share_address(const std::vector<wire::ByteString>& members) {
+std::optional<ports::BorrowedAddress> Group::share_address(const std::vector<wire::ByteString>& members) {
     if (!core_->joined()) return {};
     const group::LevelSet& levels = core_->levels();
     const engine::Engine* const engine = levels.engine();

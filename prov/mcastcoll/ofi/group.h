@@ -80,7 +80,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     }
     void leave_team() { in_team_.store(false, std::memory_order_release); }
     // Valid once the host's leader has created the shared memory.
-    host::Team& team() { return static_cast<TeamLevel*>(core_->levels().host())->team(); }
+    host::Team& team() { return static_cast<ports::TeamLevel*>(core_->levels().host())->team(); }
     // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until the other
     // members no longer need this one.
     int close(Nanoseconds now);
@@ -91,7 +91,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
 
     // The part of this group's multicast address available to these members. Empty unless the group has an
     // address of its own and some member receives its multicast.
-    std::optional<BorrowedAddress> share_address(const std::vector<wire::ByteString>& members);
+    std::optional<ports::BorrowedAddress> share_address(const std::vector<wire::ByteString>& members);
 
     group::QueuePlace run;  // belongs to GroupTable
 
@@ -102,7 +102,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void write_error(std::uint32_t event, int error, std::uint64_t data);
 
     // group::Port
-    GroupMulticast& multicast() override { return multicast_; }
+    ports::GroupMulticast& multicast() override { return multicast_; }
     wire::Hello own_hello() const override;
     void send_hello(Rank to, std::uint32_t attempt, Bytes hello) override {
         shared_.service_socket.send_hello((*join_request_.members)[index_of(to)], attempt,
@@ -134,10 +134,10 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
         shared_.watch.look_at(peer, watch_point, now);
     }
     Result<group::SharedBytes> find_table(const group::HostMemoryName& name) override {
-        return find_team_table(name);
+        return ports::find_team_table(name);
     }
     Result<std::unique_ptr<group::HostLevel>> open_host(const group::HostMembers& members) override {
-        return open_team_level(members, OpenOperations::kMax);
+        return ports::open_team_level(members, OpenOperations::kMax);
     }
     void keyed() override;
     void changed() override;
@@ -161,8 +161,8 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     Facilities& shared_;
     GroupTable& groups_;
     JoinRequest join_request_;
-    GroupMulticast multicast_;
-    Messenger::Account account_;
+    ports::GroupMulticast multicast_;
+    ports::Messenger::Account account_;
     // Source addresses of the members' join datagrams.
     std::map<Rank, group::Source> sources_;
     OpenOperations operations_;
@@ -170,7 +170,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     std::atomic<bool> team_alone_{false}, in_team_{false};
     bool entered_ = false;  // added to shared_.joins
     // Set while the secret is requested or members may request it.
-    std::unique_ptr<MungeSecret> secret_;
+    std::unique_ptr<ports::MungeSecret> secret_;
     std::unique_ptr<group::Group> core_;  // replaced once when the secret is known
 };
 

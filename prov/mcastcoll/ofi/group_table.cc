@@ -22,9 +22,9 @@ void GroupTable::remove(Group& group) noexcept {
     std::erase_if(groups_, [&](const auto& candidate) { return candidate.get() == &group; });
 }
 
-std::optional<BorrowedAddress> GroupTable::find_address_to_borrow(
+std::optional<ports::BorrowedAddress> GroupTable::find_address_to_borrow(
     fi_addr_t named, const std::vector<wire::ByteString>& listeners) const {
-    std::optional<BorrowedAddress> best;
+    std::optional<ports::BorrowedAddress> best;
     std::size_t size = 0;  // size of the lending group
     const auto consider = [&](Group* group) {
         if (group == nullptr || (best && size <= group->size())) return;

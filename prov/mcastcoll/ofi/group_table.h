@@ -35,7 +35,7 @@ class GroupTable {
 
     // Finds a multicast address for these listeners of a new group to borrow: from the group named by the
     // application, if possible; otherwise from the smallest group with all the members.
-    std::optional<BorrowedAddress> find_address_to_borrow(
+    std::optional<ports::BorrowedAddress> find_address_to_borrow(
         fi_addr_t named, const std::vector<wire::ByteString>& listeners) const;
 
     // Makes a group ready. Every action on a group calls wake(); busy groups, including groups that await

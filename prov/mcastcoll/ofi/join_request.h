@@ -21,7 +21,7 @@ struct JoinRequest {
     std::uint64_t counted_as = 0;  // key under which joins of the list are counted
     // Set if MUNGE carries the secret. Until the secret is known the group uses a private random key, so no
     // received message can be authentic.
-    std::optional<MungeSecret::Parameters> munge{};
+    std::optional<ports::MungeSecret::Parameters> munge{};
     wire::ByteString set_key{};
 
     // Authenticates the messages of the join only. The process keeps this key after the group is gone.

@@ -6,7 +6,7 @@
 
 #include "base/types.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class ForeignConnectionPace {
   public:
@@ -33,4 +33,4 @@ class ForeignConnectionPace {
     Nanoseconds received_at_{}, looked_at_{}, not_before_{}, alert_until_{}, pause_ = kCalm;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

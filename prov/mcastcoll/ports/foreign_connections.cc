@@ -10,7 +10,7 @@
 
 #include "base/file_descriptor.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 // Returns the peer of this socket if the connection was accepted at `own`. Outgoing connections have other
@@ -51,4 +51,4 @@ std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const Soc
     return ended;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -10,7 +10,7 @@
 #include "transport/socket_address.h"
 #include "wire/protection.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 static_assert(MulticastQueue::kMax <= engine::kSentTogether &&
                   MulticastQueue::kMax <= wire::Protection::kSealedAtOnce,
@@ -197,4 +197,4 @@ bool GroupMulticast::may_come_from(std::uint32_t rank, const SocketAddress& sour
     return false;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

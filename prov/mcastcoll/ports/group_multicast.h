@@ -9,7 +9,7 @@
 #include "ports/multicast_sockets.h"
 #include "transport/multicast_queue.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 // A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
 // lending group.
@@ -90,4 +90,4 @@ class GroupMulticast final : public group::Multicast {
     bool send_error_logged_ = false;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

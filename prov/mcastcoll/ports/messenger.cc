@@ -18,7 +18,7 @@
 #include "provider/info_owner.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 constexpr std::size_t kReceives = 64;
@@ -359,4 +359,4 @@ bool Messenger::prepare_wait(bool may_pause) {
     return fi_cq_sread(cq_.get(), &unused, 0, nullptr, 1) == -FI_EAGAIN;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -19,7 +19,7 @@
 #include "group/outbox.h"
 #include "provider/fid_owner.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 using group::kMessageBytes;
 inline constexpr std::size_t kSmallMessageBytes = 2048;
@@ -155,4 +155,4 @@ class Messenger final : private group::Outbox::Port {
     bool over_rxm_ = false;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -6,7 +6,7 @@
 #include "transport/verbs_address.h"
 #include "wire/packet.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 // Several roots may multicast at the same time, so one may fill only this fraction (a quarter) of a
@@ -57,4 +57,4 @@ std::size_t window_of(std::size_t receive_buffer_bytes, std::size_t datagram_byt
     return receive_buffer_bytes / (kBufferShare * datagram_cost(datagram_bytes));
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

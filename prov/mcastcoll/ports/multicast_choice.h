@@ -5,7 +5,7 @@
 #include "provider/settings.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 struct MulticastChoice {
     Interface interface;
@@ -24,4 +24,4 @@ SocketAddress random_group(const provider::Settings& settings, int family, std::
 // Maximum number of datagrams in flight from one root to a receiver with this buffer.
 std::size_t window_of(std::size_t receive_buffer_bytes, std::size_t datagram_bytes);
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

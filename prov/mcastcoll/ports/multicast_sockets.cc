@@ -11,7 +11,7 @@
 #include "transport/verbs_address.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 // Several roots may multicast at the same time, so one may use only this fraction (a quarter) of a queue
@@ -192,4 +192,4 @@ Result<Membership> MulticastSockets::join(const SocketAddress& group) {
     return joined;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -7,7 +7,7 @@
 #include "transport/multicast_hub.h"
 #include "transport/verbs_transport.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 // A socket address in the form of join messages: family, port, address bytes. Empty for no address.
 wire::ByteString encode_address(const SocketAddress& address);
@@ -66,4 +66,4 @@ class MulticastSockets {
     bool verbs_failed_ = false;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

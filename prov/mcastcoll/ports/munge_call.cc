@@ -10,7 +10,7 @@
 
 #include "ports/munge_library.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 struct MungeCall::Outcome {
     std::atomic<State> state{State::under_way};
@@ -86,4 +86,4 @@ const std::string& MungeCall::reason() const {
     return outcome_->answer.reason;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

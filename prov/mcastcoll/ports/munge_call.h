@@ -14,7 +14,7 @@
 #include "base/types.h"
 #include "wire/peer.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class MungeCall {
   public:
@@ -43,4 +43,4 @@ class MungeCall {
     std::shared_ptr<Outcome> outcome_;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

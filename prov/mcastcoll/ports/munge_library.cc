@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 // Lifetime of a credential in seconds. Only members of a join need the credential, but the clocks of a
@@ -145,4 +145,4 @@ MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {
     return {MungeCall::State::done, bytes_of(payload.get(), static_cast<std::size_t>(size)), ""};
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

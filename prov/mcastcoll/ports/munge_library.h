@@ -3,7 +3,7 @@
 
 #include "ports/munge_call.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 struct MungeAnswer {
     MungeCall::State state = MungeCall::State::unavailable;
@@ -14,4 +14,4 @@ struct MungeAnswer {
 MungeAnswer munge_encode_bytes(const std::string& socket, Bytes payload);
 MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential);
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

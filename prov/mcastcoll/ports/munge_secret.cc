@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 // How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
@@ -64,4 +64,4 @@ Nanoseconds MungeSecret::next_deadline() const {
     return std::min(exchange_.next_deadline(), looked_at_ + kLookEvery);
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -10,7 +10,7 @@
 #include "ports/sealed_secret.h"
 #include "ports/service_socket.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class MungeSecret final : private group::SecretExchange::Port {
   public:
@@ -64,4 +64,4 @@ class MungeSecret final : private group::SecretExchange::Port {
     std::string why_not_, refused_;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

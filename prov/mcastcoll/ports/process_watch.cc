@@ -5,7 +5,7 @@
 
 #include "provider/log.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
@@ -55,4 +55,4 @@ void ProcessWatch::check(Nanoseconds now, Lost lost) {
     }
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -10,7 +10,7 @@
 #include "transport/peer_watch.h"
 #include "wire/join.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class ProcessWatch {
   public:
@@ -43,4 +43,4 @@ class ProcessWatch {
     std::uint32_t scope_ = 0;  // see SocketAddress::seen_from
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -2,7 +2,7 @@
 
 #include "group/secret_exchange.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 namespace {
 
 // A fifth of a credential's lifetime of five minutes. A member forwarding a credential may have received it
@@ -31,4 +31,4 @@ const wire::ByteString* SealedSecret::credential(Nanoseconds now, Nanoseconds ti
     return state == MungeCall::State::done ? &credential_ : nullptr;
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -11,7 +11,7 @@
 #include "wire/crypto.h"
 #include "wire/peer.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class SealedSecret {
   public:
@@ -38,4 +38,4 @@ class SealedSecret {
     std::string why_not_;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -10,7 +10,7 @@
 #include "base/types.h"
 #include "transport/rendezvous.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class ServicePace {
   public:
@@ -32,4 +32,4 @@ class ServicePace {
     Nanoseconds paused_until_{};
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -3,7 +3,7 @@
 #include "provider/log.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 Result<void> ServiceSocket::open(const wire::ByteString& own_address, std::uint32_t scope) {
     auto rendezvous = Rendezvous::open(own_address, scope);
@@ -39,4 +39,4 @@ void ServiceSocket::foreign_version(const group::Source& source, std::uint8_t ve
         RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

@@ -7,7 +7,7 @@
 #include "transport/rendezvous.h"
 #include "transport/rendezvous_source.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class ServiceSocket final : public group::Joins::Port {
   public:
@@ -44,4 +44,4 @@ class ServiceSocket final : public group::Joins::Port {
     Messenger* messenger_ = nullptr;
 };
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

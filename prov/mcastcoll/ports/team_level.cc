@@ -6,7 +6,7 @@
 
 #include "transport/watch_point.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 TeamLevel::TeamLevel(std::unique_ptr<host::Team> team, std::size_t max_open)
     : team_(std::move(team)), entries_(max_open) {
@@ -153,4 +153,4 @@ Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembe
     return std::unique_ptr<group::HostLevel>(std::make_unique<TeamLevel>(std::move(team).value(), max_open));
 }
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports

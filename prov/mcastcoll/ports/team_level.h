@@ -7,7 +7,7 @@
 #include "group/port.h"
 #include "host/team.h"
 
-namespace mcastcoll::ofi {
+namespace mcastcoll::ports {
 
 class TeamLevel final : public group::HostLevel {
   public:
@@ -56,4 +56,4 @@ Result<group::SharedBytes> find_team_table(const group::HostMemoryName& name);
 Result<std::unique_ptr<group::HostLevel>> open_team_level(const group::HostMembers& members,
                                                           std::size_t max_open);
 
-}  // namespace mcastcoll::ofi
+}  // namespace mcastcoll::ports
