@@ -47,7 +47,7 @@ topology::Algorithm shape_of_tree(unsigned which) {
     return all[which];
 }
 
-class Member final : private Owner {
+class Member final : private Hierarchy::Owner {
   public:
     Member(fuzz::Input& in, const std::vector<MemberPlace>& places, std::uint32_t self)
         : in_(in),

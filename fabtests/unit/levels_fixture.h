@@ -41,7 +41,7 @@ inline double value_of(std::size_t operation, std::uint32_t rank, std::size_t i)
     return 1.0 / static_cast<double>(1 + operation * 7 + rank * 131 + i);
 }
 
-struct Member final : Owner {
+struct Member final : Hierarchy::Owner {
     std::unique_ptr<Placement> placement;
     std::unique_ptr<MeetingLevel> host, segment;
     std::unique_ptr<SiteLevel> site;

@@ -160,7 +160,7 @@ void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     roster_.fill(standing.table, parameters_.self);
     if (parameters_.means.key) message_key_ = key_of_group(agreement, *parameters_.means.key, "words");
     // If allocation fails no level exists.
-    levels::Owner& owner = *this;
+    levels::Hierarchy::Owner& owner = *this;
     auto levels = std::make_unique<LevelSet>(std::move(standing), parameters_.self, parameters_.means,
                                              roster_, port_, owner);
     forward_welcome(agreement, levels->placement(), whole);

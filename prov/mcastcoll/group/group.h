@@ -28,7 +28,7 @@ struct JoinParameters {
     Means means;
 };
 
-class Group final : private levels::Owner {
+class Group final : private levels::Hierarchy::Owner {
   public:
     enum class State : std::uint8_t {
         hello,    // no welcome yet

@@ -74,7 +74,7 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
 }  // namespace
 
 LevelSet::LevelSet(Standing&& standing, Rank self, const Means& means, Roster& roster, Port& port,
-                   levels::Owner& owner)
+                   levels::Hierarchy::Owner& owner)
     : roster_(roster),
       port_(port),
       key_(standing.agreement.key),

@@ -43,7 +43,7 @@ class LevelSet {
   public:
     // owner: of the operations. roster: filled with the same table.
     LevelSet(Standing&& standing, Rank self, const Means& means, Roster& roster, Port& port,
-             levels::Owner& owner);
+             levels::Hierarchy::Owner& owner);
     void start(Nanoseconds now);
 
     const levels::Placement& placement() const { return placement_; }

@@ -15,30 +15,25 @@
 
 #include "levels/level.h"
 #include "levels/placement.h"
+#include "levels/request.h"
 
 namespace mcastcoll::levels {
-
-// An operation whose root is a rank in the group. A broadcast without ready data is held: the root sends data
-// after let_go().
-struct Request : Collective {
-    std::uint64_t cookie = 0;  // passed to Owner::on_complete()
-    bool held() const { return kind == Kind::broadcast && ready == 0; }
-};
-
-// Submits operations and is notified of the end of each, never during a submission.
-class Owner {
-  public:
-    virtual void on_complete(std::uint64_t cookie, int error, Nanoseconds now) = 0;  // 0 or positive FI_E*
-
-  protected:
-    ~Owner() = default;
-};
 
 // From the innermost outward. The exchange level is beside these levels, among all members of the group.
 enum : std::size_t { kHost, kSegment, kSite, kExchange, kLevels };
 
 class Hierarchy {
   public:
+    // Submits operations and is notified of the end of each, never during a submission.
+    class Owner {
+      public:
+        // error: 0 or a positive FI_E* code.
+        virtual void on_complete(std::uint64_t cookie, int error, Nanoseconds now) = 0;
+
+      protected:
+        ~Owner() = default;
+    };
+
     // levels: null where this group has no such level, or this member takes no part in it. With more than one
     // host the site level is required, because a reduce's result reaches its root through it. The exchange
     // level is required, too: without it block operations are refused. The owner is notified of successful

@@ -16,6 +16,7 @@ noinst_LTLIBRARIES += %reldir%/libmcclevels.la
 	%reldir%/planner.cc \
 	%reldir%/planner.h \
 	%reldir%/queue.h \
+	%reldir%/request.h \
 	%reldir%/schedule.cc \
 	%reldir%/schedule.h \
 	%reldir%/segment_level.cc \

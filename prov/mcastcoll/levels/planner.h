@@ -43,7 +43,7 @@ struct CompositeCounters {
     std::uint64_t reductions = 0, chains = 0, splits = 0, block_bytes_broadcast = 0;
 };
 
-class Planner final : private Owner {
+class Planner final : private Hierarchy::Owner {
   public:
     // The first three parameters are the hierarchy's. The owner is notified of each accepted operation once.
     Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
