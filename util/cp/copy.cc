@@ -6,6 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cp/source.h"
+#include "cp/stream.h"
+#include "cp/unpacker.h"
 #include "hostset/encoding.h"
 
 namespace mcastcoll::cp {
@@ -40,11 +43,6 @@ void say_positions(hostset::Writer& mine, const Catalogue& catalogue, const std:
 }
 
 }  // namespace
-
-int Summary::code() const {
-    if (failed.size() >= hosts) return 2;
-    return failed.empty() && complaints.empty() ? 0 : 1;
-}
 
 Copy::Copy(hostset::HostSet& host_set, const Settings& settings)
     : host_set_(host_set), settings_(settings), pool_(std::make_shared<Pool>(kBuffers)) {

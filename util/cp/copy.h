@@ -1,13 +1,17 @@
 // One copy from start to end, on every host: the order of the exchanges, and the list of failed hosts.
 #pragma once
 
-#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "cp/catalogue.h"
 #include "cp/channel.h"
+#include "cp/pool.h"
 #include "cp/progress.h"
+#include "cp/queue.h"
 #include "cp/sink.h"
-#include "cp/stream.h"
+#include "cp/summary.h"
 #include "hostset/host_set.h"
 
 namespace mcastcoll::cp {
@@ -19,19 +23,6 @@ struct Settings {
     std::string target;
     bool quiet = false, json = false;
 };
-
-// The result, on the head.
-struct Summary {
-    std::size_t hosts = 0, files = 0, files_sent = 0;  // hosts: number of requested copies
-    std::uint64_t bytes = 0, bytes_sent = 0;
-    double seconds = 0;
-    std::map<std::string, std::string> failed;  // hosts, and reasons
-    std::vector<std::string> complaints;        // about sources
-
-    // 0; 1 if any part failed; 2 if no host has a copy.
-    int code() const;
-};
-std::string as_json(const Summary& summary);
 
 class Copy {
   public:

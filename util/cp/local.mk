@@ -9,7 +9,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-cp
 	%reldir%/progress.cc \
 	%reldir%/progress.h \
 	%reldir%/stream.cc \
-	%reldir%/stream.h
+	%reldir%/stream.h \
+	%reldir%/summary.h
 mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_cp_SOURCES = %reldir%/summary.cc
@@ -28,13 +29,23 @@ noinst_LIBRARIES += %reldir%/libmcccopy.a
 	%reldir%/catalogue.h \
 	%reldir%/chunk.cc \
 	%reldir%/chunk.h \
+	%reldir%/chunker.cc \
+	%reldir%/chunker.h \
 	%reldir%/digest.h \
+	%reldir%/packer.cc \
+	%reldir%/packer.h \
+	%reldir%/pool.cc \
+	%reldir%/pool.h \
+	%reldir%/queue.cc \
+	%reldir%/queue.h \
 	%reldir%/sink.cc \
 	%reldir%/sink.h \
 	%reldir%/source.cc \
 	%reldir%/source.h \
 	%reldir%/target.cc \
-	%reldir%/target.h
+	%reldir%/target.h \
+	%reldir%/unpacker.cc \
+	%reldir%/unpacker.h
 %canon_reldir%_libmcccopy_a_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 EXTRA_DIST += %reldir%/README.md
 if HAVE_CRITERION

@@ -10,6 +10,9 @@
 #include <map>
 #include <unordered_set>
 
+#include "cp/source.h"
+#include "cp/unpacker.h"
+
 namespace mcastcoll::cp {
 namespace {
 
@@ -87,7 +90,7 @@ bool Sink::lock(int file) {
 }
 
 std::uint64_t Sink::find_position(const Entry& entry) {
-    const Place place = target_.place_of(entry);
+    const Target::Place place = target_.place_of(entry);
     if (const auto found = place.look(place.name); found && is_complete(*found, entry)) return kComplete;
     const auto partial = place.look(partial_name(place.name, entry));
     if (!partial || !is_partial(*partial)) return 0;
@@ -124,7 +127,7 @@ void Sink::remove_stale() {
         own.partials.insert(partial);
     }
     for (const auto& [path, own] : folders) {
-        const Place place = target_.place_of(*own.one);
+        const Target::Place place = target_.place_of(*own.one);
         const int at = ::openat(place.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         const std::unique_ptr<DIR, int (*)(DIR*)> folder(at >= 0 ? ::fdopendir(at) : nullptr, &::closedir);
         if (folder == nullptr) continue;
@@ -155,7 +158,7 @@ void Sink::make_folder(const Entry& entry) {
         note(target_.path_of(entry), why);
     };
     if (is_blocked(entry)) return block("has no parent folder");
-    const Place place = target_.place_of(entry);
+    const Target::Place place = target_.place_of(entry);
     if (!place.folder.valid()) return block(std::strerror(errno));
     const char* const name = place.name.c_str();
     if (::mkdirat(place.folder.get(), name, 0700) == 0) return;
@@ -175,7 +178,7 @@ void Sink::make_folder(const Entry& entry) {
 void Sink::make_link(const Entry& entry) {
     const std::string path = target_.path_of(entry);
     if (is_blocked(entry)) return note(path, "has no parent folder");
-    const Place place = target_.place_of(entry);
+    const Target::Place place = target_.place_of(entry);
     if (!place.folder.valid()) return note(path, std::strerror(errno));
     const int at = place.folder.get();
     const std::string partial = partial_name(place.name, entry);
@@ -259,7 +262,7 @@ FileDescriptor Sink::open_or_make(const Open& open) {
 }
 
 bool Sink::open_partial(Open& open, std::uint64_t position) {
-    const Place& place = open.place;
+    const Target::Place& place = open.place;
     for (;;) {
         const auto is = place.look(place.name);
         // A folder of that name would prevent the final rename.
@@ -341,7 +344,7 @@ void Sink::finish() {
         if (is_blocked(entry) || blocked_.contains(entry.path)) continue;
         if (entry.kind == Kind::link || (entry.kind == Kind::file && positions_[i] != kComplete)) continue;
         const bool is_folder = entry.kind == Kind::directory;
-        const Place place = target_.place_of(entry);
+        const Target::Place place = target_.place_of(entry);
         const FileDescriptor file(::openat(place.folder.get(), place.name.c_str(),
                                            O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_folder ? O_DIRECTORY : 0) |
                                                (entry.path.empty() && is_folder ? 0 : O_NOFOLLOW)));

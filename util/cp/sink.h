@@ -18,7 +18,7 @@
 #include "cp/catalogue.h"
 #include "cp/chunk.h"
 #include "cp/digest.h"
-#include "cp/source.h"
+#include "cp/queue.h"
 #include "cp/target.h"
 
 namespace mcastcoll::cp {
@@ -46,7 +46,7 @@ class Sink {
   private:
     struct Open {
         std::size_t entry;
-        Place place;
+        Target::Place place;
         FileDescriptor file;
         std::string partial, path;  // the partial file's name, and the file's path for messages
         Digest digest;

@@ -10,31 +10,6 @@
 
 namespace mcastcoll::cp {
 
-Chunker::Chunker(std::shared_ptr<Pool> pool, Queue& out) : pool_(std::move(pool)), out_(out) {}
-
-Packer& Chunker::packer() {
-    if (packer_ != nullptr && packer_->room() == 0) complete();
-    if (packer_ == nullptr) packer_ = std::make_unique<Packer>(pool_->take(), number_++);
-    return *packer_;
-}
-
-void Chunker::complete() {
-    held_.push_back(packer_->chunk());
-    packer_.reset();
-    if (held_.size() <= kAhead) return;
-    set_size_ahead(*held_.front(), held_.back()->size());
-    out_.put(std::move(held_.front()));
-    held_.pop_front();
-}
-
-void Chunker::finish() {
-    packer();  // at least one chunk
-    complete();
-    for (Chunk& chunk : held_) out_.put(std::move(chunk));
-    held_.clear();
-    out_.close();
-}
-
 bool read_all(int descriptor, char* to, std::size_t size, std::uint64_t offset) {
     for (std::size_t done = 0; done < size;) {
         const ssize_t got = ::pread(descriptor, to + done, size - done, static_cast<off_t>(offset + done));

@@ -2,37 +2,21 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <thread>
 #include <vector>
 
 #include "base/file_descriptor.h"
 #include "cp/catalogue.h"
 #include "cp/chunk.h"
+#include "cp/chunker.h"
 #include "cp/digest.h"
+#include "cp/pool.h"
+#include "cp/queue.h"
 
 namespace mcastcoll::cp {
 
 // The position of a file that exists already, with the source's size and time.
 inline constexpr std::uint64_t kComplete = UINT64_MAX;
-
-// Numbers chunks, and passes each chunk on when the size of the chunk two places later is known.
-class Chunker {
-  public:
-    Chunker(std::shared_ptr<Pool> pool, Queue& out);
-    // The current chunk, with room for a record.
-    Packer& packer();
-    void finish();
-
-  private:
-    void complete();
-
-    std::shared_ptr<Pool> pool_;
-    Queue& out_;
-    std::uint64_t number_ = 0;
-    std::unique_ptr<Packer> packer_;
-    std::deque<Chunk> held_;
-};
 
 class Source {
   public:

@@ -2,10 +2,17 @@
 // group, until all survivors have all chunks.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "cp/channel.h"
 #include "cp/chunk.h"
+#include "cp/pool.h"
+#include "cp/queue.h"
 #include "hostset/host_set.h"
 
 namespace mcastcoll::cp {

@@ -1,8 +1,13 @@
+#include "cp/summary.h"
+
 #include <nlohmann/json.hpp>
 
-#include "cp/copy.h"
-
 namespace mcastcoll::cp {
+
+int Summary::code() const {
+    if (failed.size() >= hosts) return 2;
+    return failed.empty() && complaints.empty() ? 0 : 1;
+}
 
 std::string as_json(const Summary& summary) {
     nlohmann::ordered_json object;

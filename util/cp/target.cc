@@ -14,7 +14,7 @@ constexpr int kFolder = O_PATH | O_DIRECTORY | O_CLOEXEC;
 
 }  // namespace
 
-std::optional<struct stat> Place::look(const std::string& what, int flags) const {
+std::optional<struct stat> Target::Place::look(const std::string& what, int flags) const {
     struct stat found {};
     if (::fstatat(folder.get(), what.c_str(), &found, flags) != 0) return std::nullopt;
     return found;
@@ -42,7 +42,7 @@ FileDescriptor open_beneath(int base, const std::string& path) {
 }
 
 // The user gave the target's path, so links in this path are followed.
-Place Target::place_of(const Entry& entry) {
+Target::Place Target::place_of(const Entry& entry) {
     if (entry.path.empty()) {
         const std::size_t slash = path_.rfind('/');
         const std::string above = slash == std::string::npos ? "."

@@ -16,16 +16,16 @@
 
 namespace mcastcoll::cp {
 
-// The folder of an entry, and the entry's name in the folder.
-struct Place {
-    FileDescriptor folder;  // for *at() calls only (O_PATH); invalid, with errno set, on failure
-    std::string name;
-
-    std::optional<struct stat> look(const std::string& what, int flags = AT_SYMLINK_NOFOLLOW) const;
-};
-
 class Target {
   public:
+    // The folder of an entry, and the entry's name in the folder.
+    struct Place {
+        FileDescriptor folder;  // for *at() calls only (O_PATH); invalid, with errno set, on failure
+        std::string name;
+
+        std::optional<struct stat> look(const std::string& what, int flags = AT_SYMLINK_NOFOLLOW) const;
+    };
+
     explicit Target(std::string path) : path_(std::move(path)) {}
     const std::string& path() const { return path_; }
     std::string path_of(const Entry& entry) const { return path_ + entry.path; }

@@ -13,8 +13,12 @@
 
 #include "cp/catalogue.h"
 #include "cp/chunk.h"
+#include "cp/packer.h"
+#include "cp/pool.h"
+#include "cp/queue.h"
 #include "cp/sink.h"
 #include "cp/source.h"
+#include "cp/unpacker.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::cp;
