@@ -78,7 +78,8 @@ fuzz_host = prov/mcastcoll/host/libmcchost.la prov/mcastcoll/transport/libmcctra
 %canon_reldir%_fuzz_texts_LDADD = prov/mcastcoll/levels/libmcclevels.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmcctopology.la prov/mcastcoll/wire/libmccwire.la
 
 %canon_reldir%_fuzz_gateway_SOURCES = %reldir%/fuzz_gateway.cc $(fuzz_sources) util/gateway/link.cc util/gateway/loop.cc \
-	util/gateway/shared.cc util/gateway/sockets.cc util/gateway/tls.cc
+	util/gateway/settings.cc util/gateway/shared.cc util/gateway/sockets.cc util/gateway/stream_room.cc util/gateway/tls.cc \
+	util/gateway/tls_context.cc
 %canon_reldir%_fuzz_gateway_CPPFLAGS = $(AM_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_fuzz_gateway_LDFLAGS = $(link_fuzzer)
 %canon_reldir%_fuzz_gateway_LDADD = util/gateway/session/libmccsession.la prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la \

@@ -9,6 +9,7 @@
 
 #include "fuzz.h"
 #include "gateway/link.h"
+#include "gateway/link_owner.h"
 #include "gateway/preface.h"
 
 using namespace mcastcoll;

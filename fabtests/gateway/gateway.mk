@@ -8,7 +8,7 @@ endif
 %canon_reldir%_test_site_file_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_site_file_LDADD = prov/mcastcoll/sites/libmccsites.la \
 	prov/mcastcoll/topology/libmccsubnet.la $(CRITERION_LIBS)
-%canon_reldir%_test_tls_SOURCES = %reldir%/test_tls.cc util/gateway/sockets.cc util/gateway/tls.cc
+%canon_reldir%_test_tls_SOURCES = %reldir%/test_tls.cc util/gateway/sockets.cc util/gateway/tls.cc util/gateway/tls_context.cc
 %canon_reldir%_test_tls_CPPFLAGS = $(MCC_UNIT_CPPFLAGS) $(OPENSSL_CFLAGS) -I$(top_srcdir)/util
 %canon_reldir%_test_tls_CXXFLAGS = $(MCC_UNIT_CXXFLAGS)
 %canon_reldir%_test_tls_LDADD = prov/mcastcoll/sites/libmccsites.la prov/mcastcoll/topology/libmccsubnet.la prov/mcastcoll/base/libmccbase.la \

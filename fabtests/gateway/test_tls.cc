@@ -8,6 +8,7 @@
 
 #include "base/file_descriptor.h"
 #include "gateway/tls.h"
+#include "gateway/tls_context.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::gateway;

@@ -1,3 +1,5 @@
+#include "gateway/connection.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -6,6 +8,7 @@
 #include <cstring>
 
 #include "gateway/peer.h"
+#include "gateway/sockets.h"
 
 namespace mcastcoll::gateway {
 namespace {

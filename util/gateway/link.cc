@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "gateway/sockets.h"
+
 namespace mcastcoll::gateway {
 namespace {
 
@@ -24,12 +26,6 @@ constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
 static_assert(kReceiveBuffer >= 2 * kLargestFrame);
 constexpr const char* kNoFrame = "it sent invalid data instead of a frame";
 
-constexpr int kMaxSendBuffer = 64 << 20;
-// Limits of unsent bytes in the kernel: high enough to keep the stream busy, low enough for small frames to
-// overtake, and so that the slowest stream does not end long after the others.
-constexpr std::uint64_t kUnsentTime_ms = 10, kMinUnsent = 16 * 1024, kMaxUnsent = 128 * 1024;
-constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
-
 // Bytes unsent or unacknowledged.
 int queued_in(int descriptor) {
     int bytes = 0;
@@ -37,31 +33,6 @@ int queued_in(int descriptor) {
 }
 
 }  // namespace
-
-void StreamRoom::look(int socket, Nanoseconds now) {
-    if (now - looked_ < kLookEvery) return;
-    looked_ = now;
-    info_ = option_of<tcp_info>(socket, IPPROTO_TCP, TCP_INFO);
-    if (!info_) return;
-    const std::int64_t segment = info_->tcpi_snd_mss;
-    window_ = segment * info_->tcpi_snd_cwnd;
-    queued_ = segment * info_->tcpi_unacked + info_->tcpi_notsent_bytes;
-    if (info_->tcpi_rtt > 0) rate_ = static_cast<std::uint64_t>(window_) * 1'000'000 / info_->tcpi_rtt;
-}
-
-std::size_t StreamRoom::max_unsent() const {
-    return std::clamp(rate_ * kUnsentTime_ms / 1000, kMinUnsent, kMaxUnsent);
-}
-
-void StreamRoom::fit_buffers(int socket) const {
-    if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(max_unsent()));
-    if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
-    // Data of a round trip needs the buffer twice: while unacknowledged, and while the next data is produced.
-    const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
-    const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
-    if (wanted > option_of<int>(socket, SOL_SOCKET, SO_SNDBUF))
-        set_option(socket, SOL_SOCKET, SO_SNDBUF, wanted);
-}
 
 Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
            const session::Hello& hello, std::unique_ptr<Tls> tls, bool connecting)
@@ -78,7 +49,7 @@ Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDesc
       tls_(std::move(tls)) {
     const int descriptor = socket_.get();
     set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(kMaxUnsent));
+    set_option(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(StreamRoom::kMaxUnsent));
     // The kernel paces a socket that has a limit, at a rate of its own choice, so that a window is not sent
     // at once after a pause. This limit is too high to be reached.
     set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);

@@ -3,58 +3,15 @@
 
 #include <sys/uio.h>
 
+#include "gateway/link_owner.h"
 #include "gateway/session/frame.h"
 #include "gateway/session/hello.h"
 #include "gateway/session/session.h"
 #include "gateway/shared.h"
-#include "gateway/sockets.h"
+#include "gateway/stream_room.h"
 #include "gateway/tls.h"
 
 namespace mcastcoll::gateway {
-
-// Send capacity of a stream: the free congestion window as reported by the kernel, minus the bytes queued
-// since.
-class StreamRoom {
-  public:
-    // Queries the kernel, unless the last query is recent.
-    void look(int socket, Nanoseconds now);
-    // Enlarges the socket buffer to the stream's needs.
-    void fit_buffers(int socket) const;
-    void note_sent(std::size_t bytes) { queued_ += static_cast<std::int64_t>(bytes); }
-
-    Nanoseconds looked() const { return looked_; }
-    // Free bytes of the congestion window beyond the bytes in flight and queued; a lower bound since
-    // looked(), except after losses.
-    std::int64_t left() const { return window_ - queued_; }
-    // Bytes per second, one window per round trip; 0: unknown.
-    std::uint64_t rate() const { return rate_; }
-    // Limit of unsent bytes in the kernel beyond the window.
-    std::size_t max_unsent() const;
-    const std::optional<tcp_info>& info() const { return info_; }
-
-  private:
-    std::optional<tcp_info> info_;
-    Nanoseconds looked_{0};
-    std::int64_t window_ = 0, queued_ = 0;
-    std::uint64_t rate_ = 0;
-};
-
-class Link;
-
-// Owner of the links of a session. Only the owner has the session number and the table of streams, so the
-// owner decides whether a link belongs to it, and is notified when a link opens or closes. Frames go straight
-// to the session.
-class LinkOwner {
-  public:
-    // For the connector: returns false if the link must be closed.
-    virtual bool welcomed(Link& link, const session::Welcome& welcome) = 0;
-    virtual void link_up(Link& link, std::uint32_t window) = 0;
-    virtual void link_closed(Link& link, bool was_up, const std::string& why) = 0;
-    virtual void violated(const std::string& what) = 0;
-
-  protected:
-    ~LinkOwner() = default;
-};
 
 class Link final : public Watched {
   public:

@@ -1,10 +1,12 @@
 # mcastcoll-gateway: connects a site with other sites.
 %canon_reldir%_parts = \
 	%reldir%/connection.cc \
+	%reldir%/connection.h \
 	%reldir%/gateway.cc \
 	%reldir%/gateway.h \
 	%reldir%/link.cc \
 	%reldir%/link.h \
+	%reldir%/link_owner.h \
 	%reldir%/loop.cc \
 	%reldir%/loop.h \
 	%reldir%/main.cc \
@@ -12,13 +14,21 @@
 	%reldir%/peer.h \
 	%reldir%/peer_writing.cc \
 	%reldir%/pending_connection.cc \
+	%reldir%/pending_connection.h \
 	%reldir%/preface.h \
+	%reldir%/settings.cc \
+	%reldir%/settings.h \
 	%reldir%/shared.cc \
 	%reldir%/shared.h \
 	%reldir%/sockets.cc \
 	%reldir%/sockets.h \
+	%reldir%/stream_room.cc \
+	%reldir%/stream_room.h \
 	%reldir%/tls.cc \
-	%reldir%/tls.h
+	%reldir%/tls.h \
+	%reldir%/tls_context.cc \
+	%reldir%/tls_context.h \
+	%reldir%/watched.h
 mcc_parts += $(%canon_reldir%_parts)
 bin_PROGRAMS += %reldir%/mcastcoll-gateway
 %canon_reldir%_mcastcoll_gateway_SOURCES = %reldir%/status.cc

@@ -12,17 +12,12 @@
 #include "base/file_descriptor.h"
 #include "base/result.h"
 #include "base/types.h"
+#include "gateway/watched.h"
 
 namespace mcastcoll::gateway {
 
 // Reads in a row before other sockets get their turn.
 inline constexpr unsigned kReadsInARow = 4;
-
-class Watched {
-  public:
-    virtual ~Watched() = default;
-    virtual void on_events(std::uint32_t events) = 0;
-};
 
 class Loop {
   public:

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "base/system.h"
+#include "gateway/sockets.h"
 
 namespace mcastcoll::gateway {
 namespace {

@@ -4,52 +4,22 @@
 
 #include <array>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "gateway/connection.h"
 #include "gateway/link.h"
+#include "gateway/link_owner.h"
 #include "gateway/preface.h"
+#include "gateway/session/host.h"
+#include "gateway/session/session.h"
+#include "gateway/shared.h"
 #include "sites/sites.h"
 
 namespace mcastcoll::gateway {
-
-class Peer;
-
-// A connection of one of the site's processes: its socket on one side, a channel of a session on the other.
-class Connection final : public Watched {
-  public:
-    // For a local process that has sent its preface, or, with `preface`, a new connection to a local process:
-    // the preface is sent once connected.
-    Connection(Peer& peer, session::ChannelId channel, FileDescriptor socket,
-               const std::optional<Preface>& preface);
-
-    void on_events(std::uint32_t events) override;
-    // Reads while data is available and the session accepts data.
-    void pump();
-    std::size_t deliver(Bytes bytes);
-    void finish();
-    void close(bool with_reset);
-    int descriptor() const { return socket_.get(); }
-    // Handles the end of the time limit.
-    void on_deadline();
-
-  private:
-    void connected();
-    void fail();
-    void send_on(std::size_t size);
-    void check_end();
-
-    Peer& peer_;
-    const session::ChannelId channel_;
-    FileDescriptor socket_;
-    bool connecting_, readable_, writable_;
-    bool peer_closed_ = false, broken_ = false;  // from the last events
-    bool read_all_ = false, finish_wanted_ = false;
-    Nanoseconds last_write_{0};
-    std::array<std::byte, kPrefaceSize> preface_{};
-};
 
 class Peer final : public session::Host, public LinkOwner {
   public:

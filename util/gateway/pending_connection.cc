@@ -1,3 +1,5 @@
+#include "gateway/pending_connection.h"
+
 #include <errno.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -6,6 +8,8 @@
 #include <cctype>
 
 #include "gateway/gateway.h"
+#include "gateway/session/hello.h"
+#include "gateway/sockets.h"
 
 namespace mcastcoll::gateway {
 namespace {

@@ -2,38 +2,21 @@
 // together.
 #pragma once
 
-#include <optional>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 #include "gateway/loop.h"
+#include "gateway/session/receive_window.h"
 #include "gateway/session/session.h"
-#include "gateway/tls.h"
-#include "sites/sites.h"
+#include "gateway/settings.h"
+#include "gateway/tls_context.h"
 
 namespace mcastcoll::gateway {
 
 // Time limit for a new connection to identify itself.
 inline constexpr Nanoseconds kHelloTime = Nanoseconds::from_ms(5000);
-
-// Settings of a gateway, fixed at its start.
-struct Settings {
-    sites::Sites sites;
-    std::size_t own = 0;  // index of our site
-    sites::Endpoint listen;
-    std::optional<wire::Key> key;  // derived from the key file
-    std::size_t memory_mib = 512, max_connections = 16384, max_pending = 1024;
-    Nanoseconds heartbeat;        // interval of heartbeats on an idle stream
-    Nanoseconds silence;          // after which a stream counts as broken
-    Nanoseconds session_timeout;  // timeout of a session without streams
-    Nanoseconds drain;            // time limit for connections to end at shutdown
-    Nanoseconds spin;             // time to poll for work before sleeping
-    bool verbose = false;
-
-    const sites::Site& own_site() const { return sites.sites[own]; }
-    session::Config session_config(bool connects) const;
-    // Local address for outgoing sessions, by which peers recognize this gateway.
-    std::optional<sites::Endpoint> wan_source() const;
-};
 
 // Counters of the gateway, in addition to the counters of each session.
 struct GatewayCounters {

@@ -5,44 +5,14 @@
 
 #include <openssl/ssl.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "gateway/tls_context.h"
 #include "wire/crypto.h"
 
 namespace mcastcoll::gateway {
-
-// AES-GCM allows more records per key (RFC 8446, 5.5); after this number the key is renewed.
-inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 22;
-
-// State shared by all streams of one gateway.
-class TlsContext {
-  public:
-    struct Peer {
-        std::string site;
-        wire::Key key;
-    };
-
-    // Of two sites the one with the lesser name connects.
-    TlsContext(const wire::Key& key, const std::string& own, const std::vector<std::string>& others,
-               std::uint64_t records_per_key = kRecordsPerKey);
-    ~TlsContext();
-    TlsContext(const TlsContext&) = delete;
-    TlsContext& operator=(const TlsContext&) = delete;
-
-    SSL_CTX* get() const { return context_.get(); }
-    std::uint64_t records_per_key() const { return records_per_key_; }
-    // The name of the key shared with the other gateway; null if there is no such key.
-    const std::string* identity_for(const std::string& other) const;
-    const Peer* who_is(const std::string& identity) const;
-
-  private:
-    std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
-    const std::uint64_t records_per_key_;
-    std::map<std::string, Peer> peers_;  // by identity
-};
 
 // One stream. Reads from a socket owned by the caller, which sends the output.
 class Tls {
@@ -89,6 +59,8 @@ class Tls {
     Tls(const TlsContext& context, int socket);
     Progress outcome(int result);
     static SSL_SESSION* session_of(SSL* ssl, const wire::Key& key);
+    // OpenSSL's last error of this thread, which is cleared.
+    static std::string last_error();
 
     // Called by OpenSSL.
     static BIO_METHOD* method();

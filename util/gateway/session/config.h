@@ -1,11 +1,10 @@
-// Settings and counters of a gateway session, and the interface to which it reports.
+// Settings and counters of a gateway session.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "base/types.h"
-#include "gateway/session/frame.h"
 
 namespace mcastcoll::gateway::session {
 
@@ -28,19 +27,6 @@ struct Counters {
     std::uint64_t resent_frames = 0, duplicate_frames = 0, early_frames = 0, urgent_frames = 0;
     std::uint64_t opened = 0, accepted = 0, resets = 0, violations = 0;
     std::uint64_t streams_up = 0, streams_lost = 0, sessions_lost = 0, acknowledgements = 0, heartbeats = 0;
-};
-
-class Host {
-  public:
-    virtual ~Host() = default;
-    // The peer opened a channel; preface is the argument of its open_channel().
-    virtual void opened(ChannelId channel, Bytes preface) = 0;
-    // Takes as many bytes as it can now; the rest waits for drain().
-    virtual std::size_t deliver(ChannelId channel, Bytes bytes) = 0;
-    // All bytes were delivered and no more will follow.
-    virtual void finished(ChannelId channel) = 0;
-    // The channel is gone. The host must not use its number again.
-    virtual void was_reset(ChannelId channel) = 0;
 };
 
 }  // namespace mcastcoll::gateway::session

@@ -3,18 +3,23 @@
 noinst_LTLIBRARIES += %reldir%/libmccsession.la
 gateway_session_parts = \
 	%reldir%/channel.h \
+	%reldir%/channels.h \
 	%reldir%/config.h \
 	%reldir%/frame.cc \
 	%reldir%/frame.h \
 	%reldir%/hello.cc \
 	%reldir%/hello.h \
+	%reldir%/host.h \
 	%reldir%/inbound.cc \
 	%reldir%/outbound.cc \
 	%reldir%/outbound.h \
+	%reldir%/receive_window.h \
+	%reldir%/sequence_window.h \
 	%reldir%/session.cc \
 	%reldir%/session.h \
 	%reldir%/stream.cc \
-	%reldir%/stream.h
+	%reldir%/stream.h \
+	%reldir%/token_bucket.h
 if ONE_FILE
 nodist_%canon_reldir%_libmccsession_la_SOURCES = %reldir%/all.cc
 else

@@ -9,6 +9,7 @@
 #include <array>
 
 #include "base/result.h"
+#include "gateway/session/host.h"
 #include "gateway/session/outbound.h"
 #include "gateway/session/stream.h"
 

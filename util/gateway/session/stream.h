@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gateway/session/config.h"
+#include "gateway/session/frame.h"
 
 namespace mcastcoll::gateway::session {
 

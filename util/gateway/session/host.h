@@ -1,0 +1,24 @@
+// The interface to which a gateway session reports.
+#pragma once
+
+#include <cstddef>
+
+#include "base/types.h"
+#include "gateway/session/frame.h"
+
+namespace mcastcoll::gateway::session {
+
+class Host {
+  public:
+    virtual ~Host() = default;
+    // The peer opened a channel; preface is the argument of its open_channel().
+    virtual void opened(ChannelId channel, Bytes preface) = 0;
+    // Takes as many bytes as it can now; the rest waits for drain().
+    virtual std::size_t deliver(ChannelId channel, Bytes bytes) = 0;
+    // All bytes were delivered and no more will follow.
+    virtual void finished(ChannelId channel) = 0;
+    // The channel is gone. The host must not use its number again.
+    virtual void was_reset(ChannelId channel) = 0;
+};
+
+}  // namespace mcastcoll::gateway::session
