@@ -14,6 +14,8 @@
 #include "base/file_descriptor.h"
 #include "base/system.h"
 #include "hostset/encoding.h"
+#include "hostset/reader.h"
+#include "hostset/writer.h"
 
 namespace mcastcoll::cp {
 namespace {

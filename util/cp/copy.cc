@@ -10,6 +10,8 @@
 #include "cp/stream.h"
 #include "cp/unpacker.h"
 #include "hostset/encoding.h"
+#include "hostset/reader.h"
+#include "hostset/writer.h"
 
 namespace mcastcoll::cp {
 namespace {

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "hostset/encoding.h"
+#include "hostset/reader.h"
+#include "hostset/writer.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::cp {

@@ -8,6 +8,7 @@
 #include "examination.h"
 #include "group_process.h"
 #include "hostset/host_set.h"
+#include "hostset/options.h"
 #include "report.h"
 
 namespace {

@@ -3,27 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-
-#include "wire/bytes.h"
+#include <cerrno>
 
 namespace mcastcoll::hostset {
 namespace {
-
-constexpr std::size_t kLengthBytes = 4, kTagBytes = 16, kHeaderBytes = kLengthBytes + kTagBytes;
-
-std::string big_endian(std::uint64_t value) {
-    std::string bytes(sizeof value, '\0');
-    wire::put(reinterpret_cast<std::byte*>(bytes.data()), value);
-    return bytes;
-}
-
-std::string tag_of(const wire::Key& key, std::uint64_t number, std::string_view message) {
-    std::string numbered = big_endian(number);
-    numbered.append(message);
-    const wire::Key whole = wire::hmac(key, bytes_of(numbered));
-    return {reinterpret_cast<const char*>(whole.data()), kTagBytes};
-}
 
 std::string_view trimmed(std::string_view text) {
     constexpr std::string_view kBlank = " \t\r";
@@ -53,76 +36,6 @@ bool is_host(std::string_view name) {
 }
 
 }  // namespace
-
-Writer& Writer::number(std::uint64_t value) {
-    bytes_ += big_endian(value);
-    return *this;
-}
-
-Writer& Writer::text(std::string_view value) {
-    number(value.size());
-    bytes_.append(value);
-    return *this;
-}
-
-std::string_view Reader::take(std::size_t size) {
-    ok_ = ok_ && size <= rest_.size();
-    if (!ok_) return {};
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-}
-
-std::uint64_t Reader::number() {
-    const std::string_view bytes = take(sizeof(std::uint64_t));
-    return ok_ ? wire::get<std::uint64_t>(reinterpret_cast<const std::byte*>(bytes.data())) : 0;
-}
-
-std::string_view Reader::text() {
-    return take(number());
-}
-
-std::string Sealer::seal(std::string_view message) {
-    std::string sealed(kLengthBytes, '\0');
-    wire::put(reinterpret_cast<std::byte*>(sealed.data()), static_cast<std::uint32_t>(message.size()));
-    sealed += tag_of(key_, number_++, message);
-    sealed.append(message);
-    return sealed;
-}
-
-Result<std::optional<std::string>> Opener::next() {
-    if (waiting_.size() < kHeaderBytes) return std::optional<std::string>();
-    const auto length = wire::get<std::uint32_t>(reinterpret_cast<const std::byte*>(waiting_.data()));
-    if (length > max_) return Error{EMSGSIZE, fmt::format("a message of {} bytes", length)};
-    if (waiting_.size() < kHeaderBytes + length) return std::optional<std::string>();
-    std::string message = waiting_.substr(kHeaderBytes, length);
-    const std::string tag = tag_of(key_, number_++, message);
-    if (!wire::are_equal(bytes_of(tag), bytes_of(waiting_).subspan(kLengthBytes, kTagBytes)))
-        return Error{EBADMSG, "a message without the host set's token"};
-    waiting_.erase(0, kHeaderBytes + length);
-    return std::optional(std::move(message));
-}
-
-std::string as_bytes_of(const Invitation& invitation) {
-    Writer writer;
-    writer.text({reinterpret_cast<const char*>(invitation.token.data()), invitation.token.size()});
-    writer.number(invitation.rank).number(invitation.environment.size());
-    for (const std::string& variable : invitation.environment) writer.text(variable);
-    return writer.take();
-}
-
-Result<Invitation> parse_invitation(std::string_view bytes) {
-    Invitation invitation;
-    Reader reader(bytes);
-    const std::string_view token = reader.text();
-    invitation.rank = static_cast<std::uint32_t>(reader.number());
-    for (std::uint64_t left = reader.number(); left > 0 && reader.ok(); --left)
-        invitation.environment.emplace_back(reader.text());
-    if (!reader.at_end() || token.size() != invitation.token.size())
-        return Error{EBADMSG, "no invitation on standard input: --join is for processes that --hosts starts"};
-    std::memcpy(invitation.token.data(), token.data(), token.size());
-    return invitation;
-}
 
 Result<std::vector<std::string>> parse_hosts(std::string_view text, char separator) {
     std::vector<std::string> hosts;

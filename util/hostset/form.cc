@@ -9,8 +9,12 @@
 #include <iterator>
 
 #include "gateway/sockets.h"
+#include "hostset/encoding.h"
 #include "hostset/head.h"
+#include "hostset/invitation.h"
 #include "hostset/launcher.h"
+#include "hostset/reader.h"
+#include "hostset/writer.h"
 
 namespace mcastcoll::hostset {
 namespace {

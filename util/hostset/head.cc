@@ -10,6 +10,8 @@
 
 #include "base/system.h"
 #include "gateway/sockets.h"
+#include "hostset/encoding.h"
+#include "hostset/invitation.h"
 #include "topology/discover.h"
 #include "transport/interface.h"
 

@@ -7,6 +7,7 @@
 #include "hostset/host_set.h"
 #include "hostset/link.h"
 #include "hostset/messages.h"
+#include "hostset/options.h"
 
 namespace mcastcoll::hostset {
 

@@ -6,35 +6,21 @@
 // lost.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "hostset/options.h"
 #include "sites/endpoint.h"
 #include "wire/crypto.h"
-
-namespace mcastcoll {
-class Arguments;
-}
 
 namespace mcastcoll::hostset {
 
 class Agents;
 class Link;
-
-// The user's options for forming a host set.
-struct Options {
-    std::string hosts;  // "a,b,c", or "@FILE" with one host per line
-    std::string rsh = "ssh -o BatchMode=yes";
-    std::string join;  // for processes started by a head: the head's addresses
-    bool here = false;
-    unsigned wait_s = 30;
-
-    // Adds --hosts, --rsh, --join, --here and --wait.
-    void add_to(Arguments& arguments);
-};
 
 class HostSet {
   public:

@@ -5,6 +5,7 @@
 
 #include "arguments/arguments.h"
 #include "hostset/host_set.h"
+#include "hostset/options.h"
 
 int main(int argc, char** argv) {
     using namespace mcastcoll;

@@ -8,6 +8,8 @@
 #include "base/deadline.h"
 #include "base/file_descriptor.h"
 #include "hostset/encoding.h"
+#include "hostset/opener.h"
+#include "hostset/sealer.h"
 
 namespace mcastcoll::hostset {
 

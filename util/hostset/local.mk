@@ -12,10 +12,22 @@ noinst_LIBRARIES += util/hostset/libmcchostset.a
 	%reldir%/head.h \
 	%reldir%/host_set.cc \
 	%reldir%/host_set.h \
+	%reldir%/invitation.cc \
+	%reldir%/invitation.h \
 	%reldir%/launcher.h \
 	%reldir%/link.cc \
 	%reldir%/link.h \
-	%reldir%/messages.h
+	%reldir%/messages.h \
+	%reldir%/opener.cc \
+	%reldir%/opener.h \
+	%reldir%/options.cc \
+	%reldir%/options.h \
+	%reldir%/reader.cc \
+	%reldir%/reader.h \
+	%reldir%/sealer.cc \
+	%reldir%/sealer.h \
+	%reldir%/writer.cc \
+	%reldir%/writer.h
 mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_libmcchostset_a_SOURCES = util/gateway/sockets.cc

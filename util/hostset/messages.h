@@ -1,9 +1,14 @@
 // Kinds of messages between head and member, encoded in the first byte.
 #pragma once
 
+#include <cerrno>
+#include <cstdint>
 #include <string>
+#include <string_view>
 
-#include "hostset/encoding.h"
+#include "base/result.h"
+#include "hostset/reader.h"
+#include "hostset/writer.h"
 
 namespace mcastcoll::hostset {
 

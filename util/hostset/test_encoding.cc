@@ -3,7 +3,12 @@
 #include <criterion/criterion.h>
 
 #include "hostset/encoding.h"
+#include "hostset/invitation.h"
 #include "hostset/messages.h"
+#include "hostset/opener.h"
+#include "hostset/reader.h"
+#include "hostset/sealer.h"
+#include "hostset/writer.h"
 
 using namespace mcastcoll;
 using namespace mcastcoll::hostset;

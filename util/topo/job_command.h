@@ -1,9 +1,10 @@
 // mcastcoll-topo --job: running jobs, of one host or of many.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
-#include "hostset/host_set.h"
+#include "hostset/options.h"
 
 namespace mcastcoll::topo {
 

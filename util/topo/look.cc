@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "hostset/encoding.h"
+#include "hostset/reader.h"
+#include "hostset/writer.h"
 
 namespace mcastcoll::topo {
 namespace {
