@@ -9,6 +9,7 @@
 
 #include "sim/group_world.h"
 #include "sim/scenario.h"
+#include "sim/script.h"
 #include "sim/shared_group.h"
 
 using namespace mcastcoll;

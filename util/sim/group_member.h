@@ -1,145 +1,26 @@
-// Members of groups in virtual time: processes, and their part in each group.
-#pragma once
-
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "group/join_memory.h"
-#include "group/joins.h"
-#include "group_options.h"
-#include "host_memory.h"
-
-namespace mcastcoll::sim {
-
-// The address of a process for messages: its number, and the count of earlier starts. Datagrams are addressed
-// by number alone.
-using Address = group::Outbox::Peer;
-constexpr Address address_of(std::uint32_t number, std::uint32_t restarts) {
-    return std::uint64_t{restarts} << 32 | number;
-}
-constexpr std::uint32_t number_of(Address address) {
-    return static_cast<std::uint32_t>(address);
-}
-
-class GroupMember;
-class GroupProcess;
-
-// The interface of processes and members to the world, for everything between processes.
-class GroupEnvironment : public Simulation {
-  public:
-    const GroupOptions& options() const { return options_; }
-    Random& random() { return random_; }
-    using Simulation::begun, Simulation::network;
-    Network& network() { return network_; }
-    // Warnings of members to their users.
-    std::vector<std::string> warnings;
-    SharedGroup& shared_group(std::uint32_t group) { return shared_groups_[group]; }
-    std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
-    // A restarted process has the endpoint after all others.
-    std::uint32_t endpoint_of(Address process) const {
-        return process == number_of(process) ? number_of(process) : processes();
-    }
-
-    // Number of operations of this group that a member may have posted by now.
-    virtual std::size_t may_post(std::uint32_t group) const = 0;
-    // A member has joined, or has completed one more operation.
-    virtual void step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
-                                bool joined) = 0;
-    virtual bool may_send(std::uint32_t endpoint) = 0;
-    virtual void message(std::uint32_t endpoint, Address to, Bytes header, Bytes payload) = 0;
-    virtual void watch(std::uint32_t endpoint, Address peer) = 0;
-    // The shared memory of a host's processes: created by the leader, found by the remaining processes. Null:
-    // no such memory.
-    virtual std::shared_ptr<HostMemory> make_memory(const group::HostMembers& members,
-                                                    const GroupProcess& leader) = 0;
-    virtual std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const = 0;
-    // Takes over a member released by its process.
-    virtual void retire(std::unique_ptr<GroupMember> member) = 0;
-
-  protected:
-    GroupEnvironment(const Conditions& conditions, std::uint32_t endpoints, GroupOptions&& options)
-        : Simulation(conditions, first_numbers(endpoints), std::vector<std::uint32_t>(endpoints),
-                     options.groups.size()),
-          options_(std::move(options)) {
-        for (const GroupSetup& setup : options_.groups)
-            shared_groups_.emplace_back(shared_groups_.size() + 1, setup);
-    }
-    std::uint32_t processes() const { return static_cast<std::uint32_t>(options_.host_of.size()); }
-
-    const GroupOptions options_;
-    std::vector<SharedGroup> shared_groups_;  // by group
-};
-
-// The counterpart of the provider's collective endpoint in virtual time: the groups of one process, and its
-// output of messages.
-class GroupProcess final : private group::Outbox::Port, private group::Joins::Port {
-  public:
-    GroupProcess(GroupEnvironment& world, Address self);
-    ~GroupProcess();
-
-    GroupEnvironment& world() const { return world_; }
-    std::uint32_t endpoint() const { return endpoint_; }
-    std::uint32_t number() const { return number_of(self_); }
-    // Number of joins of the same members so far.
-    std::uint32_t counted() const;
-    bool has_multicast() const;
-    wire::Peer as_peer() const;
-    group::Joins& joins() { return joins_; }
-    std::vector<std::unique_ptr<GroupMember>>& members() { return members_; }
-
-    void call(std::uint32_t group);
-    void on_datagram(std::uint32_t from, Bytes bytes);
-    void on_message(Bytes message);
-    // Delivers messages left by an earlier run of the same members, with the same names and the same secret.
-    void on_earlier_ends();
-    void on_multicast(Bytes datagram);
-    void on_peer_lost(Address peer);
-    // Runs the groups and the applications until neither makes progress.
-    void progress();
-    Nanoseconds next_deadline() const { return next_deadline_; }
-
-    bool can_send();
-    void send_now(Address to, Bytes header, Bytes payload);
-    // No join message is longer than a message of the provider.
-    void queue_message(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner);
-    void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
-    void sent();
-    group::RoundTrips& round_trips() { return round_trips_; }
-
-  private:
-    MutableBytes own(Bytes packet);
-    bool has_room(std::size_t) const override;
-    void send_join_message(Address to, Bytes message) override { send_now(to, message, {}); }
-    // group::Joins::Port
-    bool may_be(const wire::ByteString& member, const group::Source& source) const override {
-        return member == source;
-    }
-    bool same_host(const wire::ByteString& one, const wire::ByteString& other) const override;
-    void reply(const group::Source& source, Bytes datagram) override;
-    Result<Address> peer(const wire::ByteString& private_address) override {
-        return value_of<Address>(private_address);
-    }
-    void queue_message(std::vector<Address> to, wire::ByteString message) override {
-        queue_message(std::move(to), std::move(message), group::Outbox::kNoOwner);
-    }
-    void foreign_version(const group::Source&, std::uint8_t) override {}
-
-    GroupEnvironment& world_;
-    const Address self_;
-    const std::uint32_t endpoint_;
-    std::size_t under_way_ = 0;  // messages
-    group::Outbox outbox_;
-    std::vector<std::unique_ptr<GroupMember>> members_;  // until closed and no longer needed by peers
-    group::Joins joins_{*this};
-    group::RoundTrips round_trips_;
-    wire::ByteString own_;
-    Nanoseconds next_deadline_ = kNever;
-};
-
 // A process's part in one group, in virtual time: the counterpart of the provider's group (ofi/group.h)
 // around the pure group, and the application, which checks every byte. Most of the methods implement the
 // ports of a group.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "address.h"
+#include "base/function_ref.h"
+#include "group/group.h"
+#include "group/joins.h"
+#include "group/multicast.h"
+#include "group/port.h"
+#include "group_process.h"
+#include "shared_group.h"
+
+namespace mcastcoll::sim {
+
 class GroupMember final : public group::Joins::Member, private group::Port, private group::Multicast {
   public:
     GroupMember(GroupProcess& process, SharedGroup& shared);

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "memory_meter.h"
+
 namespace mcastcoll::sim {
 namespace {
 

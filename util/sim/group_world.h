@@ -12,8 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "group_environment.h"
 #include "group_member.h"
-#include "memory_meter.h"
+#include "group_process.h"
 
 namespace mcastcoll::sim {
 

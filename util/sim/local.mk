@@ -3,9 +3,15 @@
 MCC_SIMULATED = prov/mcastcoll/group/libmccgroup.la prov/mcastcoll/topology/libmcctopology.la $(MCC_ARGUMENTS)
 noinst_LTLIBRARIES += %reldir%/libmccsim.la
 %canon_reldir%_parts = \
+	%reldir%/address.h \
 	%reldir%/application.cc \
+	%reldir%/arrival.cc \
+	%reldir%/arrival.h \
 	%reldir%/campaign.cc \
+	%reldir%/event.h \
 	%reldir%/event_queue.h \
+	%reldir%/fault_injector.cc \
+	%reldir%/fault_injector.h \
 	%reldir%/faults.cc \
 	%reldir%/faults.h \
 	%reldir%/figures/acceptance.cc \
@@ -16,20 +22,29 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/figures/redundancy.cc \
 	%reldir%/figures/sites.cc \
 	%reldir%/figures/two_stage.cc \
+	%reldir%/group_environment.h \
 	%reldir%/group_member.cc \
 	%reldir%/group_member.h \
 	%reldir%/group_options.h \
+	%reldir%/group_process.cc \
+	%reldir%/group_process.h \
 	%reldir%/group_world.cc \
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \
 	%reldir%/host_memory.h \
+	%reldir%/link_traffic.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
 	%reldir%/measure_groups.cc \
 	%reldir%/measure_groups.h \
+	%reldir%/memory_level.cc \
+	%reldir%/memory_level.h \
 	%reldir%/memory_meter.h \
+	%reldir%/memory_readers.h \
 	%reldir%/message_tree.cc \
 	%reldir%/message_tree.h \
+	%reldir%/model.cc \
+	%reldir%/model.h \
 	%reldir%/network.cc \
 	%reldir%/network.h \
 	%reldir%/program/command.cc \
@@ -44,8 +59,12 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/shared_group.cc \
 	%reldir%/shared_group.h \
 	%reldir%/simulation.h \
+	%reldir%/sink.h \
 	%reldir%/text.cc \
 	%reldir%/text.h \
+	%reldir%/transmission.h \
+	%reldir%/unmetered.h \
+	%reldir%/wan_links.h \
 	%reldir%/world.cc \
 	%reldir%/world.h
 mcc_parts += $(%canon_reldir%_parts)

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "simulation.h"
 #include "world.h"
 
 namespace mcastcoll::sim {

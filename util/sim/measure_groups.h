@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "measure.h"
+#include "simulation.h"
 
 namespace mcastcoll::sim {
 

@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "unmetered.h"
+
 namespace {
 
 // The simulator has one thread; allocations of other threads of a test runner do not count.

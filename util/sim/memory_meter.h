@@ -19,16 +19,4 @@ class MemoryMeter {
     std::int64_t before_;
 };
 
-// Excludes allocations of the simulator itself, and of the simulated application.
-class Unmetered {
-  public:
-    Unmetered();
-    Unmetered(const Unmetered&) = delete;
-    Unmetered& operator=(const Unmetered&) = delete;
-    ~Unmetered();
-
-  private:
-    int meters_;
-};
-
 }  // namespace mcastcoll::sim

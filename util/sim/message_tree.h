@@ -7,7 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "arrival.h"
 #include "script.h"
+#include "simulation.h"
 
 namespace mcastcoll::sim {
 

@@ -13,17 +13,6 @@ std::uint32_t one_more_than(const std::vector<std::uint32_t>& numbers, std::uint
 
 }  // namespace
 
-Layout Layout::of(const std::vector<std::vector<std::uint32_t>>& sites) {
-    Layout layout;
-    for (std::uint32_t site = 0; site < sites.size(); ++site)
-        for (const std::uint32_t hosts : sites[site]) {
-            const auto machine = static_cast<std::uint32_t>(layout.site_of.size());
-            layout.machine_of.insert(layout.machine_of.end(), hosts, machine);
-            layout.site_of.push_back(site);
-        }
-    return layout;
-}
-
 Network::Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
                  std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink)
     : model_(model),

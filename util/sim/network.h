@@ -19,143 +19,22 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <utility>
 #include <vector>
 
+#include "event.h"
 #include "event_queue.h"
+#include "fault_injector.h"
 #include "faults.h"
-#include "memory_meter.h"
+#include "link_traffic.h"
+#include "model.h"
+#include "sink.h"
+#include "transmission.h"
+#include "unmetered.h"
+#include "wan_links.h"
 
 namespace mcastcoll::sim {
-
-inline Nanoseconds time_of(std::size_t bytes, double ns_per_byte) {
-    return {static_cast<std::int64_t>(static_cast<double>(bytes) * ns_per_byte)};
-}
-
-struct Wan {
-    Nanoseconds latency = Nanoseconds::from_ms(5);
-    double ns_per_byte = 8;  // 1 Gbit/s
-    bool mesh = false;
-};
-
-// Traffic through a place in one direction.
-struct LinkTraffic {
-    std::uint64_t packets = 0, bytes = 0, payload_bytes = 0;
-
-    void add(const Transmission& transmission) {
-        ++packets;
-        bytes += transmission.size();
-        payload_bytes += transmission.payload_bytes;
-    }
-    LinkTraffic operator-(const LinkTraffic& before) const {
-        return {packets - before.packets, bytes - before.bytes, payload_bytes - before.payload_bytes};
-    }
-};
-
-// Traffic over the links between sites, and from the switches into each machine: the measure of a hierarchy's
-// benefit.
-struct TrafficByLink {
-    std::vector<LinkTraffic> links;  // from one site to another: [from * sites + to]
-    std::vector<LinkTraffic> into;   // by machine
-
-    TrafficByLink operator-(const TrafficByLink& before) const {
-        TrafficByLink since = *this;
-        std::transform(links.begin(), links.end(), before.links.begin(), since.links.begin(), std::minus{});
-        std::transform(into.begin(), into.end(), before.into.begin(), since.into.begin(), std::minus{});
-        return since;
-    }
-};
-
-// The links between sites. Every link has two directions, each with a latency, a time per byte and a queue of
-// waiting packets; no packet is dropped, since only reliable messages cross. Either every site has a link to
-// site 0, and a packet from site 1 to site 2 crosses two links, or each two sites have a link.
-//
-// A link is cut-through like the switches: the time per byte delays a packet's last byte, not its first. A
-// link must not be faster than a host's adapter, since the link would run out of bytes.
-class WanLinks {
-  public:
-    WanLinks(std::uint32_t sites, const Wan& wan)
-        : wan_(wan), sites_(sites), free_(std::size_t{sites} * sites), link_traffic_(free_.size()) {}
-
-    // The next site of a packet at site `at` with destination `to`.
-    std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return wan_.mesh || at == 0 ? to : 0; }
-    // Moves a packet across one link and returns when the packet enters the next switch. onward: the time of
-    // its bytes on the next wire, a host's or another link.
-    Nanoseconds carry(std::uint32_t from, std::uint32_t to, const Transmission& transmission, Nanoseconds now,
-                      Nanoseconds onward) {
-        const std::size_t link = std::size_t{from} * sites_ + to;
-        const Nanoseconds begin = std::max(free_[link], now);
-        free_[link] = begin + wire_time(transmission.size());
-        link_traffic_[link].add(transmission);
-        return std::max(begin, free_[link] - onward) + wan_.latency;
-    }
-    Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, wan_.ns_per_byte); }
-    const std::vector<LinkTraffic>& link_traffic() const { return link_traffic_; }
-
-  private:
-    const Wan wan_;
-    const std::uint32_t sites_;
-    std::vector<Nanoseconds> free_;  // by link and direction
-    std::vector<LinkTraffic> link_traffic_;
-};
-
-// The machine of each host, and the site of each machine.
-struct Layout {
-    std::vector<std::uint32_t> machine_of;  // empty: each host is a machine
-    std::vector<std::uint32_t> site_of;     // empty: all in site 0
-
-    // So many hosts on each machine of each site.
-    static Layout of(const std::vector<std::vector<std::uint32_t>>& sites);
-    std::uint32_t machine(std::uint32_t host) const { return machine_of.empty() ? host : machine_of[host]; }
-    std::uint32_t site(std::uint32_t host) const { return site_of.empty() ? 0 : site_of[machine(host)]; }
-};
-
-// Memory between the processes of a machine.
-struct Memory {
-    Nanoseconds latency{200};  // until the other process sees the data
-    Nanoseconds overhead{50};  // of a notification
-    double ns_per_byte = 0.1;  // 10 GB/s per core
-
-    Nanoseconds copy_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
-};
-
-struct Model {
-    Nanoseconds latency = Nanoseconds::from_us(10);  // of the wires from host to host
-    Nanoseconds send_overhead = Nanoseconds::from_us(1);
-    Nanoseconds receive_overhead = Nanoseconds::from_us(1);
-    Nanoseconds gap{500};
-    double ns_per_byte = 0.8;                // 10 Gbit/s
-    std::uint32_t port_buffer = 512 * 1024;  // bytes of multicast that wait at an output port
-    std::uint32_t socket_buffer = 1024;      // datagrams that wait for a host's processor
-    std::uint32_t send_buffer = 128 * 1024;  // bytes that wait in an adapter before sending is refused
-    Nanoseconds retransmission{};            // of a lost message; 0: four round trips
-    bool own_copies = false;                 // a sender receives its own multicasts
-    bool shared_address = false;             // all groups multicast to one address
-    Layout layout{};
-    Memory memory{};
-    Wan wan{};
-    std::vector<Nanoseconds> read_every{};  // interval at which each host reads its inbox; hosts beyond the
-                                            // end of the vector always read
-
-    Nanoseconds wire_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
-    Nanoseconds one_way(std::size_t bytes) const {
-        return send_overhead + latency + wire_time(bytes) + receive_overhead;
-    }
-    Nanoseconds round_trip(std::size_t bytes) const { return one_way(bytes) + one_way(bytes); }
-};
-
-class Sink {
-  public:
-    virtual ~Sink() = default;
-    virtual void on_packet(std::uint32_t endpoint, Bytes datagram) = 0;
-    virtual void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) = 0;
-    virtual void on_datagram(std::uint32_t, std::uint32_t, Bytes) {}
-    // A message of `from` has arrived, or its receiver has failed.
-    virtual void on_sent(std::uint32_t, std::uint32_t) {}
-    virtual void on_wake(std::uint32_t endpoint, std::uint32_t tag) = 0;
-};
 
 class Network {
   public:

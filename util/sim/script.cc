@@ -3,30 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cstring>
 #include <utility>
 
+#include "engine/effects.h"
 #include "engine/supply_graph.h"
+#include "random.h"
 #include "reduce/slices.h"
 
 namespace mcastcoll::sim {
-
-std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
-                               std::uint64_t max_bytes) {
-    Random random(seed);
-    std::vector<Step> script;
-    for (std::uint32_t i = 0; i < count; ++i) {
-        if (random.below(5) == 0) {
-            script.push_back(barrier());
-            continue;
-        }
-        const auto root = static_cast<std::uint32_t>(random.below(members));
-        const std::uint64_t bits = random.below(64);
-        const std::uint64_t max = bits > 40 ? 63 : std::min(max_bytes, std::uint64_t{1} << (bits % 25));
-        script.push_back(broadcast(root, random.between(0, max)));
-    }
-    return script;
-}
-
 namespace {
 
 // out = one op other, for elements of N words, with the same bytes on every processor.
@@ -84,6 +69,23 @@ Step reduction_of(Step step, Random& random) {
 }
 
 }  // namespace
+
+std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
+                               std::uint64_t max_bytes) {
+    Random random(seed);
+    std::vector<Step> script;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        if (random.below(5) == 0) {
+            script.push_back(barrier());
+            continue;
+        }
+        const auto root = static_cast<std::uint32_t>(random.below(members));
+        const std::uint64_t bits = random.below(64);
+        const std::uint64_t max = bits > 40 ? 63 : std::min(max_bytes, std::uint64_t{1} << (bits % 25));
+        script.push_back(broadcast(root, random.between(0, max)));
+    }
+    return script;
+}
 
 Combiner combiner_of(Combination combination) {
     switch (combination) {
@@ -180,20 +182,6 @@ std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::
         }
     }
     return {};
-}
-
-void Arrival::wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
-                   Nanoseconds start, std::uint32_t tag, Random& random) const {
-    if (pattern == Pattern::together) return network.wake_run(first, members, start, tag);
-    const auto one = static_cast<std::uint32_t>(random.below(members));
-    for (std::uint32_t rank = 0; rank < members; ++rank) {
-        const bool root = rank == index_of(step.root);
-        const bool late = pattern == Pattern::root_first  ? !root
-                          : pattern == Pattern::root_late ? root
-                                                          : rank == one;
-        const Nanoseconds by_all = pattern == Pattern::skew ? random.up_to(by) : late ? by : Nanoseconds{};
-        network.wake(first + rank, start + by_all, tag);
-    }
 }
 
 }  // namespace mcastcoll::sim

@@ -1,11 +1,15 @@
-// Operations of the applications of a group, and arrival times.
+// Operations of the applications of a group.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "engine/effects.h"
-#include "simulation.h"
+#include "base/collective.h"
+#include "base/combiner.h"
+#include "base/types.h"
 
 namespace mcastcoll::sim {
 
@@ -71,23 +75,5 @@ inline constexpr std::byte kScribble{0xdd};   // contents of a buffer returned t
 inline bool scribbled(const std::vector<std::byte>& buffer) {
     return std::ranges::all_of(buffer, [](std::byte byte) { return byte == kScribble; });
 }
-
-// Differences of the members' arrival times at an operation.
-struct Arrival {
-    enum class Pattern : std::uint8_t {
-        together,
-        skew,        // each member independently, up to `by` late
-        root_first,  // all but the root are late by `by`
-        root_late,   // the root is late
-        one_late,    // another member is late, chosen anew every time
-    };
-    Pattern pattern = Pattern::together;
-    Nanoseconds by{};
-
-    // Wakes endpoints [first, first + members), ranks 0 and up, at their arrival at a step that begins at
-    // `start`.
-    void wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
-              Nanoseconds start, std::uint32_t tag, Random& random) const;
-};
 
 }  // namespace mcastcoll::sim

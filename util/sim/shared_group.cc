@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "script.h"
+
 namespace mcastcoll::sim {
 
 using levels::Kind;

@@ -10,7 +10,7 @@
 #include "engine/group_config.h"
 #include "group/join_memory.h"
 #include "levels/selection.h"
-#include "script.h"
+#include "random.h"
 #include "wire/join.h"
 
 namespace mcastcoll::sim {

@@ -4,7 +4,9 @@
 #include <functional>
 #include <string>
 
+#include "model.h"
 #include "network.h"
+#include "sink.h"
 
 namespace mcastcoll::sim {
 

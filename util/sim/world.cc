@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "memory_meter.h"
+
 namespace mcastcoll::sim {
 namespace {
 

@@ -15,10 +15,11 @@
 #include <string>
 #include <vector>
 
+#include "arrival.h"
 #include "base/function_ref.h"
 #include "engine/engine.h"
-#include "memory_meter.h"
 #include "script.h"
+#include "simulation.h"
 
 namespace mcastcoll::sim {
 
