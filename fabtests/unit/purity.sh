@@ -55,11 +55,11 @@ done
 
 # Sources of the doctor for the evaluation of facts, and for their JSON.
 doctor=$top/util/doctor
-sources=("$doctor"/reception.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
+sources=("$doctor"/{look,reception}.h "$doctor"/{facts,firewall_rules,judg,report,tally}*.{h,cc})
 while IFS= read -r line; do
     complain "not allowed: $line"
 done < <(grep -nE '^[[:space:]]*#[[:space:]]*include' "${sources[@]}" |
-         grep -vE "#[[:space:]]*include[[:space:]]+(<($allowed_system|fmt/format\.h|nlohmann/json\.hpp)>|\"(facts|firewall_rules|judge|judging|reception|report|tally)\.h\"|\"$base\")")
+         grep -vE "#[[:space:]]*include[[:space:]]+(<($allowed_system|fmt/format\.h|nlohmann/json\.hpp)>|\"(facts|firewall_rules|judge|judging|look|reception|report|tally)\.h\"|\"$base\")")
 while IFS= read -r line; do
     complain "a call that is not allowed: $line"
 done < <(grep -nE "(^|[^A-Za-z0-9_.>:])$calls\(" "${sources[@]}" | grep -vE ':[0-9]+:[[:space:]]*//')

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <set>
 
-#include "end_to_end.h"
 #include "experiment.h"
+#include "group_process.h"
 #include "probes.h"
+#include "querier_watch.h"
 #include "wire/bytes.h"
 
 namespace mcastcoll::doctor {

@@ -8,25 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
+#include "look.h"
 
 namespace mcastcoll::doctor {
-
-// An observation, or the reason why it failed.
-template <typename T>
-struct Look {
-    std::optional<T> seen;
-    std::string why_not;
-
-    Look() = default;
-    Look(T value) : seen(std::move(value)) {}
-    static Look failed(std::string why) {
-        Look look;
-        look.why_not = std::move(why);
-        return look;
-    }
-    explicit operator bool() const { return seen.has_value(); }
-    const T& operator*() const { return *seen; }
-};
 
 struct Machine {
     std::string name, kernel;

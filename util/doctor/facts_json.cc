@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "facts.h"
+#include "look.h"
 
 namespace nlohmann {
 

@@ -1,17 +1,41 @@
-// The process in which a group is formed (end_to_end.h), and its messages.
+// A group through libfabric, formed as in any program: a join, a barrier and a broadcast whose bytes are
+// checked. The group runs in a separate process, so that a crash or hang there does not stop the doctor.
 #pragma once
 
-#include <optional>
-#include <string>
+#include <sys/types.h>
 
-#include "base/deadline.h"
+#include "base/file_descriptor.h"
+#include "facts.h"
+#include "look.h"
 
 namespace mcastcoll::doctor {
 
-bool write_frame(int descriptor, const std::string& text);
-std::optional<std::string> read_frame(int descriptor, const Deadline& deadline);
+class GroupProcess {
+  public:
+    struct Opened {
+        Look<std::string> provider;  // the file loaded by libfabric
+        std::string inner;           // the inner provider
+        std::string address;         // of the endpoint, in libfabric's form; empty: no endpoint
+    };
 
-// Runs the process: reports the opened endpoint, receives the members, reports the result.
-int run_group_process(int from, int to);
+    static Result<GroupProcess> start();
+    GroupProcess(GroupProcess&& other) noexcept;
+    GroupProcess& operator=(GroupProcess&& other) noexcept;
+    ~GroupProcess();
+
+    Opened opened();
+    // Runs the group; `addresses` has all members, including this one. A single member opens a second
+    // endpoint, to have a peer. `comm_key`: of the group, for fi_av_set().
+    EndToEnd run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key);
+
+  private:
+    GroupProcess(pid_t process, FileDescriptor to, FileDescriptor from, FileDescriptor log);
+    std::string last_warning() const;
+    void print_log() const;
+
+    pid_t process_;  // 0: none
+    FileDescriptor to_, from_;
+    FileDescriptor log_;  // its standard error; invalid if the user has set FI_LOG_LEVEL
+};
 
 }  // namespace mcastcoll::doctor

@@ -40,7 +40,7 @@ Reception::Reception(Judging& judging)
     }
 }
 
-Count Reception::count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const {
+Reception::Count Reception::count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const {
     Count count;
     for (const Phase phase : phases) {
         for (const Stream& stream : judging_.host(from).sent)
@@ -56,7 +56,7 @@ Count Reception::count(unsigned from, unsigned to, std::initializer_list<Phase> 
     return count;
 }
 
-Count Reception::count_from_all(unsigned to, std::initializer_list<Phase> phases) const {
+Reception::Count Reception::count_from_all(unsigned to, std::initializer_list<Phase> phases) const {
     Count sum;
     for (const unsigned from : senders_) {
         if (from == to || !receives(to, from)) continue;

@@ -1,13 +1,13 @@
 # mcastcoll-doctor: checks whether and how well mcastcoll will work on some hosts.
 bin_PROGRAMS += %reldir%/mcastcoll-doctor
 %canon_reldir%_parts = \
-	%reldir%/end_to_end.cc \
-	%reldir%/end_to_end.h \
 	%reldir%/examination.cc \
 	%reldir%/examination.h \
 	%reldir%/experiment.cc \
 	%reldir%/experiment.h \
 	%reldir%/firewall.cc \
+	%reldir%/group_child.cc \
+	%reldir%/group_child.h \
 	%reldir%/group_process.cc \
 	%reldir%/group_process.h \
 	%reldir%/libraries.cc \
@@ -16,7 +16,8 @@ bin_PROGRAMS += %reldir%/mcastcoll-doctor
 	%reldir%/memory.cc \
 	%reldir%/network.cc \
 	%reldir%/probes.h \
-	%reldir%/querier.cc \
+	%reldir%/querier_watch.cc \
+	%reldir%/querier_watch.h \
 	%reldir%/rdma.cc \
 	%reldir%/system.cc
 mcc_parts += $(%canon_reldir%_parts)
@@ -46,6 +47,7 @@ noinst_LIBRARIES += %reldir%/libmccdoctor.a
 	%reldir%/judge_losses.cc \
 	%reldir%/judge_reception.cc \
 	%reldir%/judging.h \
+	%reldir%/look.h \
 	%reldir%/reception.h \
 	%reldir%/report.cc \
 	%reldir%/report.h \

@@ -6,7 +6,7 @@
 
 #include "arguments/arguments.h"
 #include "examination.h"
-#include "group_process.h"
+#include "group_child.h"
 #include "hostset/host_set.h"
 #include "hostset/options.h"
 #include "report.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "facts.h"
+#include "look.h"
 #include "ports/multicast_choice.h"
 
 namespace mcastcoll::doctor {
@@ -11,7 +12,7 @@ namespace mcastcoll::doctor {
 Machine look_at_machine();
 Memory look_at_memory();
 
-// libraries.cc. Leaves `provider` and `inner` to the process that opens an endpoint (end_to_end.h).
+// libraries.cc. Leaves `provider` and `inner` to the process that opens an endpoint (group_process.h).
 Libraries look_at_libraries();
 
 // network.cc: the interface of the provider's choice, and its sockets. The choice is reused by the
@@ -29,20 +30,6 @@ Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ports:
 
 // firewall.cc
 Firewall look_at_firewall(const std::string& interface, int port, int family);
-
-// querier.cc: listens on an interface for IGMP's or MLD's general queries.
-class QuerierWatch {
-  public:
-    QuerierWatch(const Interface& interface, int family);
-    // Returns the query received since construction; waits until construction is this long ago.
-    Querier wait(double seconds);
-
-  private:
-    FileDescriptor socket_;
-    std::string why_not_;
-    int family_;
-    std::int64_t begun_ns_;
-};
 
 // system.cc: common functions of probes.
 

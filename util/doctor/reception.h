@@ -2,6 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "judging.h"
 
@@ -10,16 +13,16 @@ namespace mcastcoll::doctor {
 // Out of some hundred datagrams at a low rate: fewer losses are attributed to chance or a moment's load.
 inline constexpr std::uint64_t kFewLost = 3;
 
-struct Count {
-    std::uint64_t sent = 0, got = 0, twice = 0, late = 0, gap = 0;
-    double lost() const {
-        return sent == 0 ? 0 : 1 - static_cast<double>(std::min(got, sent)) / static_cast<double>(sent);
-    }
-    std::uint64_t missing() const { return sent - std::min(got, sent); }
-};
-
 class Reception {
   public:
+    struct Count {
+        std::uint64_t sent = 0, got = 0, twice = 0, late = 0, gap = 0;
+        double lost() const {
+            return sent == 0 ? 0 : 1 - static_cast<double>(std::min(got, sent)) / static_cast<double>(sent);
+        }
+        std::uint64_t missing() const { return sent - std::min(got, sent); }
+    };
+
     explicit Reception(Judging& judging);
 
     void judge();

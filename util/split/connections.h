@@ -2,9 +2,6 @@
 // preface has passed; and the transfer of prefaces (prefaces.cc). See README.md.
 #pragma once
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -27,19 +24,6 @@ struct Connection {
     std::uint8_t sent = 0;  // bytes of the preface
     sites::Endpoint peer;
     std::array<std::byte, gateway::kPrefaceSize> preface{};
-};
-
-// One lock guards the state, also for the thread that sends prefaces. Signals are blocked while the lock is
-// held, so that a signal handler that writes cannot wait for a lock of its own thread.
-class Locked {
-  public:
-    Locked() noexcept;
-    ~Locked();
-    Locked(const Locked&) = delete;
-    Locked& operator=(const Locked&) = delete;
-
-  private:
-    sigset_t before_;
 };
 
 // Number of entries that are not settled: a fast check for calls on unrelated sockets.

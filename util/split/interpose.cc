@@ -18,6 +18,9 @@
 #include "sites/sites.h"
 #include "split/call.h"
 #include "split/connections.h"
+#include "split/keep_errno.h"
+#include "split/locked.h"
+#include "split/real.h"
 
 #define MCC_EXPORT extern "C" __attribute__((visibility("default")))
 

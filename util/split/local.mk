@@ -6,8 +6,11 @@ noinst_LTLIBRARIES += %reldir%/libmccsplit.la
 	%reldir%/call.h \
 	%reldir%/connections.h \
 	%reldir%/interpose.cc \
+	%reldir%/keep_errno.h \
 	%reldir%/ledger.cc \
-	%reldir%/prefaces.cc
+	%reldir%/locked.h \
+	%reldir%/prefaces.cc \
+	%reldir%/real.h
 mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
 if ONE_FILE

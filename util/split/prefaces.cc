@@ -8,6 +8,8 @@
 
 #include "split/call.h"
 #include "split/connections.h"
+#include "split/keep_errno.h"
+#include "split/locked.h"
 
 namespace mcastcoll::split {
 namespace {

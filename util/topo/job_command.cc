@@ -8,11 +8,11 @@
 #include <chrono>
 #include <thread>
 
+#include "activity.h"
 #include "base/new_file.h"
 #include "hostset/launcher.h"
 #include "look.h"
 #include "topo.h"
-#include "watch.h"
 
 namespace mcastcoll::topo {
 namespace {

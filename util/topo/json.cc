@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "activity.h"
 #include "topo.h"
-#include "watch.h"
 
 namespace mcastcoll::topo {
 namespace {

@@ -1,6 +1,8 @@
 # mcastcoll-topo: shows the places of processes and the trees that result.
 bin_PROGRAMS += %reldir%/mcastcoll-topo
 %canon_reldir%_parts = \
+	%reldir%/activity.cc \
+	%reldir%/activity.h \
 	%reldir%/job_command.cc \
 	%reldir%/job_command.h \
 	%reldir%/json.cc \
@@ -11,9 +13,7 @@ bin_PROGRAMS += %reldir%/mcastcoll-topo
 	%reldir%/page.cc \
 	%reldir%/show.cc \
 	%reldir%/svg.cc \
-	%reldir%/topo.h \
-	%reldir%/watch.cc \
-	%reldir%/watch.h
+	%reldir%/topo.h
 mcc_parts += $(%canon_reldir%_parts)
 mcc_rooms += %reldir%/all.cc
 %canon_reldir%_mcastcoll_topo_SOURCES = \

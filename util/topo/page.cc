@@ -6,8 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "activity.h"
 #include "topo.h"
-#include "watch.h"
 
 namespace mcastcoll::topo {
 namespace {

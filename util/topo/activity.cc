@@ -1,4 +1,4 @@
-#include "watch.h"
+#include "activity.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,7 @@
 // Listens for queriers. Switches with IGMP or MLD snooping learn the members of a group from the hosts'
 // answers to queries; without a querier the switches drop the members after some minutes.
+#include "querier_watch.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fmt/format.h>
@@ -11,7 +13,6 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "probes.h"
 
 namespace mcastcoll::doctor {
 namespace {
