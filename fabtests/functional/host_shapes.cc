@@ -32,7 +32,7 @@ Shape shape_of(const Party& party) {
         case Kind::reduce_scatter:
             break;
     }
-    return {one, slice_of(party.self, party.size, one, 1).bytes, 0, true};
+    return {one, reduce::slice_of(party.self, party.size, one, 1).bytes, 0, true};
 }
 
 Origin origin_of(const Party& party, std::size_t place) {
@@ -49,7 +49,7 @@ Origin origin_of(const Party& party, std::size_t place) {
         case Kind::alltoall:
             return {peer, party.self * party.elements + place % block};
         case Kind::reduce_scatter:
-            return {0, slice_of(party.self, party.size, party.elements, 1).offset + place};
+            return {0, reduce::slice_of(party.self, party.size, party.elements, 1).offset + place};
         case Kind::barrier:
         case Kind::reduce:
         case Kind::allreduce:

@@ -75,7 +75,7 @@ struct Call {
         if (kind == Kind::alltoall) own = result = members * bytes;
         if (kind == Kind::allgather || (kind == Kind::gather && is_root)) result = members * bytes;
         if (kind == Kind::scatter) own = is_root ? members * bytes : 0;
-        if (kind == Kind::reduce_scatter) result = slice_of(self, members, bytes / 8, 8).bytes;
+        if (kind == Kind::reduce_scatter) result = reduce::slice_of(self, members, bytes / 8, 8).bytes;
         if ((kind == Kind::reduce || kind == Kind::gather) && !is_root) result = 0;
         buffer.resize(result);
         input.resize(own);

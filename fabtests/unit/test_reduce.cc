@@ -261,7 +261,7 @@ struct Vector {
 
 void check_pair(const Datatype& type, const Operator& op, std::size_t count, std::size_t offset,
                 Drawing& drawing) {
-    const auto kernel = combiner(as_datatype(type.value), op.value);
+    const auto kernel = reduce::combiner(as_datatype(type.value), op.value);
     cr_assert(kernel.has_value(), "%s %s", type.name, op.name);
     cr_assert_eq(kernel->element_bytes, type.bytes);
     const std::size_t bytes = count * type.bytes;
@@ -321,7 +321,7 @@ Test(reduce, a_vector_combines_with_itself) {
             Vector both(kCount * type.bytes, 0);
             drawing.fill(type, both.at, kCount);
             const std::vector<std::byte> before(both.at, both.at + kCount * type.bytes);
-            combiner(as_datatype(type.value), op.value)->combine(both.at, both.at, both.at, kCount);
+            reduce::combiner(as_datatype(type.value), op.value)->combine(both.at, both.at, both.at, kCount);
             for (std::size_t i = 0; i < before.size(); i += type.bytes) {
                 const Element old = load(type, before.data() + i);
                 std::array<std::byte, 32> expected{};
@@ -334,17 +334,17 @@ Test(reduce, a_vector_combines_with_itself) {
 Test(reduce, what_there_is_not) {
     for (const Datatype& type : kDatatypes) {
         for (const Operator& op : kOperators)
-            cr_assert_eq(combiner(as_datatype(type.value), op.value).has_value(), allowed(type, op), "%s %s",
-                         type.name, op.name);
+            cr_assert_eq(reduce::combiner(as_datatype(type.value), op.value).has_value(), allowed(type, op),
+                         "%s %s", type.name, op.name);
         // The enum type depends on libfabric's release.
         for (const int op : {int{FI_ATOMIC_READ}, int{FI_ATOMIC_WRITE}, int{FI_CSWAP}, int{FI_MSWAP},
                              int{FI_ATOMIC_OP_LAST}, int{FI_NOOP}})
-            cr_assert(!combiner(as_datatype(type.value), static_cast<fi_op>(op)));
-        cr_assert_eq(*element_bytes(as_datatype(type.value)), type.bytes);
+            cr_assert(!reduce::combiner(as_datatype(type.value), static_cast<fi_op>(op)));
+        cr_assert_eq(*reduce::element_bytes(as_datatype(type.value)), type.bytes);
     }
     for (const int value : {16, 100, static_cast<int>(FI_VOID), 300}) {
-        cr_assert(!combiner(as_datatype(value), FI_SUM));
-        cr_assert(!element_bytes(as_datatype(value)));
+        cr_assert(!reduce::combiner(as_datatype(value), FI_SUM));
+        cr_assert(!reduce::element_bytes(as_datatype(value)));
     }
 }
 
@@ -352,10 +352,10 @@ Test(reduce, not_a_number_stays_where_it_came_first) {
     constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
     for (const fi_op op : {FI_MIN, FI_MAX}) {
         std::vector<float> first(33, kNan), second(33, 1);
-        combiner(FI_FLOAT, op)->combine(first.data(), first.data(), second.data(), first.size());
+        reduce::combiner(FI_FLOAT, op)->combine(first.data(), first.data(), second.data(), first.size());
         for (const float value : first) cr_assert(std::isnan(value));
         first.assign(33, kNan);
-        combiner(FI_FLOAT, op)->combine(second.data(), second.data(), first.data(), first.size());
+        reduce::combiner(FI_FLOAT, op)->combine(second.data(), second.data(), first.data(), first.size());
         for (const float value : second) cr_assert_eq(value, 1);
     }
 }
@@ -364,7 +364,7 @@ Test(reduce, complex_products_know_infinity) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     std::complex<double> a(kInfinity, std::numeric_limits<double>::quiet_NaN());
     const std::complex<double> b(2, 1);
-    combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(&a, &a, &b, 1);
+    reduce::combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(&a, &a, &b, 1);
     cr_assert(std::isinf(a.real()) || std::isinf(a.imag()), "Annex G of C99");
 }
 
@@ -372,7 +372,8 @@ Test(reduce, complex_products_know_infinity) {
 Test(reduce, complex_products_are_the_same_on_all_processors) {
     const std::complex<double> x(1 + 0x1p-30, 1 + 0x1p-30);
     std::vector<std::complex<double>> square(33, x);
-    combiner(FI_DOUBLE_COMPLEX, FI_PROD)->combine(square.data(), square.data(), square.data(), square.size());
+    reduce::combiner(FI_DOUBLE_COMPLEX, FI_PROD)
+        ->combine(square.data(), square.data(), square.data(), square.size());
     for (const auto& value : square) {
         cr_assert_eq(value.real(), 0);
         cr_assert_eq(value.imag(), 2 + 0x1p-28);

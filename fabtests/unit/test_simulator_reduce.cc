@@ -14,7 +14,7 @@ static std::vector<Step> all_sizes() {
         for (Combination combination : {Combination::sum, Combination::mix, Combination::wide}) {
             const std::uint64_t whole = bytes / 12 * 12;
             script.push_back(allreduce(whole, combination));
-            script.push_back(reduce(whole, combination));
+            script.push_back(sim::reduce(whole, combination));
             script.back().in_place = bytes % 8 == 0;
             if (combination == Combination::mix) script.push_back(barrier());
         }
@@ -65,7 +65,8 @@ Test(reduction, small_windows) {
             options.model.ns_per_byte = 0.8;
             options.faults.messages_overtake = true;
             options.faults.jitter = Nanoseconds::from_us(100);
-            expect_success(options, {allreduce(600'000), reduce(300'000), allreduce(100'000), barrier()});
+            expect_success(options,
+                           {allreduce(600'000), sim::reduce(300'000), allreduce(100'000), barrier()});
         }
 }
 
@@ -77,7 +78,7 @@ Test(reduction, members_that_run_ahead) {
         options.think = Nanoseconds::from_us(seed % 2 == 0 ? 200 : 0);
         std::vector<Step> script;
         for (std::uint32_t i = 0; i < 600; ++i)
-            script.push_back(i % 7 == 6 ? allreduce(64, Combination::mix) : reduce(4 * (i % 250)));
+            script.push_back(i % 7 == 6 ? allreduce(64, Combination::mix) : sim::reduce(4 * (i % 250)));
         expect_success(options, script);
     }
 }
@@ -116,7 +117,7 @@ Test(reduction, a_member_that_dies) {
                     script[i].hold = i % 3 == 1;
                     script[i].streamed = i % 3 == 2;
                 }
-                script.insert(script.begin() + 5, reduce(bytes));
+                script.insert(script.begin() + 5, sim::reduce(bytes));
                 expect_success(options, script);
             }
 }

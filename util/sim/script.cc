@@ -177,7 +177,7 @@ std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::
             return concatenated(self * what.bytes);
         case CollectiveKind::reduce_scatter: {
             const std::size_t element = what.combiner.element_bytes;
-            const Slice own = slice_of(self, members, what.bytes / element, element);
+            const reduce::Slice own = reduce::slice_of(self, members, what.bytes / element, element);
             return combined(own.offset, own.bytes);
         }
     }

@@ -26,7 +26,7 @@ bool gather_block(Context& c, Operation& operation, const Blocks& blocks) {
     Cursor& at = c.cursor;
     if (at.gathered == at.published) return false;
     const Step step = c.step + at.gathered;
-    const Slice block = blocks.at(at.gathered);
+    const reduce::Slice block = blocks.at(at.gathered);
     return read_each(c, c.size, [&](std::uint32_t member) {
         const bool own = member == c.self;
         if (!own && c.rings.look(member, step, operation.kind, operation.bytes) == 0) return false;

@@ -31,10 +31,10 @@ bool read_one(Context& c, Operation& operation, std::uint32_t member) {
         std::memcpy(operation.buffer + member * bytes, from, bytes);
         return true;
     }
-    Slice slice{0, bytes};
+    reduce::Slice slice{0, bytes};
     if (operation.kind == Kind::reduce_scatter) {
         const std::size_t element_bytes = operation.combiner.element_bytes;
-        slice = slice_of(c.self, c.size, bytes / element_bytes, element_bytes);
+        slice = reduce::slice_of(c.self, c.size, bytes / element_bytes, element_bytes);
     }
     combine_next(operation, member, operation.buffer, from + slice.offset, slice.bytes);
     return true;

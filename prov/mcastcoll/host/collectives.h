@@ -51,7 +51,7 @@ struct Blocks {
         if (is_reduction(operation.kind)) block_bytes -= block_bytes % operation.combiner.element_bytes;
         count = (whole_bytes + block_bytes - 1) / block_bytes;
     }
-    Slice at(std::uint64_t block) const {
+    reduce::Slice at(std::uint64_t block) const {
         const std::size_t offset = block * block_bytes;
         return {offset, std::min(block_bytes, whole_bytes - offset)};
     }

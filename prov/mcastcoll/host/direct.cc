@@ -138,7 +138,7 @@ Advance copy_blocks(Context& c, Operation& operation) {
 namespace {
 
 // Combines the next piece of the own slice into `result`. Returns false if the team has failed.
-bool combine_piece(Context& c, const Operation& operation, const Slice& slice, std::byte* result) {
+bool combine_piece(Context& c, const Operation& operation, const reduce::Slice& slice, std::byte* result) {
     std::size_t& within = c.cursor.within;
     const std::size_t element_bytes = operation.combiner.element_bytes;
     // Half of the own slots for the result, half for incoming data.
@@ -170,12 +170,12 @@ Advance reduce_directly(Context& c, Operation& operation) {
     Cursor& at = c.cursor;
     const std::size_t element_bytes = operation.combiner.element_bytes;
     const auto slice_for = [&](std::uint32_t member) {
-        return slice_of(member, c.size, operation.bytes / element_bytes, element_bytes);
+        return reduce::slice_of(member, c.size, operation.bytes / element_bytes, element_bytes);
     };
     const bool scatters = operation.kind == Kind::reduce_scatter;
     std::size_t budget = kCopyAtOnce;
     if (at.phase == Phase::published) {
-        const Slice own = slice_for(c.self);
+        const reduce::Slice own = slice_for(c.self);
         std::byte* result = operation.buffer + (scatters ? 0 : own.offset);
         while (at.within < own.bytes) {
             const std::size_t before = at.within;
@@ -198,7 +198,7 @@ Advance reduce_directly(Context& c, Operation& operation) {
         }
         Offer offer;
         if (!see_offer(c, member, operation, offer)) return Advance::idle;
-        const Slice slice = slice_for(member);
+        const reduce::Slice slice = slice_for(member);
         if (!pull(c, member, offer.result + slice.offset, operation.buffer + slice.offset, slice.bytes,
                   budget))
             return moved_or_idle(c.rings.failure() == 0);

@@ -26,7 +26,8 @@ constexpr std::uint64_t kReduced = 2;
 // A member's share of a block: whole cache lines, if the element size allows it. A reduce's root takes the
 // whole block in a team of two, since copying the other's share takes as long, and when members have no cores
 // of their own.
-Slice share_of(const Context& c, const Operation& operation, std::uint32_t member, std::size_t bytes) {
+reduce::Slice share_of(const Context& c, const Operation& operation, std::uint32_t member,
+                       std::size_t bytes) {
     if (operation.kind == Kind::reduce && (c.bounds.crowded || c.size == 2))
         return {0, member == operation.root ? bytes : 0};
     const std::size_t element_bytes = operation.combiner.element_bytes;
@@ -48,7 +49,7 @@ bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     std::uint64_t& at = c.cursor.published;
     const Step step = c.step + at;
     if (at == blocks.count || !c.rings.may_write_slot(step)) return false;
-    const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
+    const reduce::Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
     const std::size_t after = own.offset + own.bytes;
     std::byte* slot = c.rings.slot(c.self, step);
     std::memcpy(slot, operation.input + block.offset, own.offset);
@@ -59,8 +60,8 @@ bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
 }
 
 // In the order of ranks, with parts so small that the result stays in the nearest cache.
-void combine_share(const Context& c, const Operation& operation, const Slice& block, const Slice& own,
-                   Step step) {
+void combine_share(const Context& c, const Operation& operation, const reduce::Slice& block,
+                   const reduce::Slice& own, Step step) {
     constexpr std::size_t kNear = 8192;
     std::byte* result =
         keeps_share(c, operation) ? operation.buffer + block.offset : c.rings.slot(c.self, step);
@@ -82,7 +83,7 @@ bool reduce_share(Context& c, const Operation& operation, const Blocks& blocks) 
     std::uint64_t& at = c.cursor.reduced;
     if (at == c.cursor.published) return false;
     const Step step = c.step + at;
-    const Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
+    const reduce::Slice block = blocks.at(at), own = share_of(c, operation, c.self, block.bytes);
     // In large teams some members have no share and do not wait.
     for (std::uint32_t& next = c.cursor.next_seen; next < c.size && own.bytes > 0; ++next)
         if (c.rings.look(next, step, operation.kind, operation.bytes) == 0) return false;
@@ -98,9 +99,9 @@ bool collect_shares(Context& c, Operation& operation, const Blocks& blocks) {
     Cursor& at = c.cursor;
     if (at.gathered == at.reduced) return false;
     const Step step = c.step + at.gathered;
-    const Slice block = blocks.at(at.gathered);
+    const reduce::Slice block = blocks.at(at.gathered);
     return read_each(c, c.size, [&](std::uint32_t member) {
-        const Slice share = share_of(c, operation, member, block.bytes);
+        const reduce::Slice share = share_of(c, operation, member, block.bytes);
         if (share.bytes == 0 || (member == c.self && keeps_share(c, operation))) return true;
         if (!Word::final(c.rings.look(member, step, operation.kind))) return c.rings.await(member), false;
         copy_bytes(operation.buffer + block.offset + share.offset, c.rings.slot(member, step) + share.offset,
@@ -150,10 +151,12 @@ struct Deal {
         piece_bytes = in_slot / at_once * element_bytes;
         steps = (slice(0).bytes + piece_bytes - 1) / piece_bytes * groups;
     }
-    Slice slice(std::uint32_t member) const { return slice_of(member, members, elements, element_bytes); }
+    reduce::Slice slice(std::uint32_t member) const {
+        return reduce::slice_of(member, members, elements, element_bytes);
+    }
     // A member's piece in a step, as part of the vector; empty if it has none.
-    Slice piece(std::uint32_t member, std::uint64_t at) const {
-        const Slice whole = slice(member);
+    reduce::Slice piece(std::uint32_t member, std::uint64_t at) const {
+        const reduce::Slice whole = slice(member);
         const std::size_t before = at / groups * piece_bytes;
         if (member / at_once != at % groups || before >= whole.bytes) return {};
         return {whole.offset + before, std::min(piece_bytes, whole.bytes - before)};
@@ -167,7 +170,7 @@ bool contribute_pieces(Context& c, const Operation& operation, const Deal& deal)
     const auto first = static_cast<std::uint32_t>(at % deal.groups * deal.at_once);
     std::byte* to = c.rings.slot(c.self, step);
     for (std::uint32_t member = first; member < std::min(first + deal.at_once, c.size); ++member) {
-        const Slice piece = deal.piece(member, at);
+        const reduce::Slice piece = deal.piece(member, at);
         if (member != c.self)
             copy_bytes(to + (member - first) * deal.piece_bytes, operation.input + piece.offset, piece.bytes);
     }
@@ -180,7 +183,7 @@ bool combine_pieces(Context& c, Operation& operation, const Deal& deal) {
     const std::uint64_t at = c.cursor.gathered;
     if (at == c.cursor.published) return false;
     const Step step = c.step + at;
-    const Slice piece = deal.piece(c.self, at);
+    const reduce::Slice piece = deal.piece(c.self, at);
     const std::size_t place = c.self % deal.at_once * deal.piece_bytes;
     std::byte* to = operation.buffer + at / deal.groups * deal.piece_bytes;
     return read_each(c, piece.bytes > 0 ? c.size : 0, [&](std::uint32_t member) {

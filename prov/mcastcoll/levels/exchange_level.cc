@@ -164,14 +164,14 @@ struct Maker {
     void reduce_scatter() {
         const std::size_t elements = operation.bytes / operation.combiner.element_bytes;
         const auto slice = [&](std::uint32_t rank) {
-            return slice_of(rank, members, elements, operation.combiner.element_bytes);
+            return reduce::slice_of(rank, members, elements, operation.combiner.element_bytes);
         };
         for (std::uint32_t i = 1; i < members; ++i) {
             const std::uint32_t owner = around(self + i);
             if (slice(owner).bytes > 0)
                 schedule.send(owner, 0, 0, operation.input + slice(owner).offset, slice(owner).bytes);
         }
-        const Slice own = slice(self);
+        const reduce::Slice own = slice(self);
         if (own.bytes == 0) return;
         std::byte* sum = operation.buffer;
         if (overlap(sum, own.bytes, operation.input, operation.bytes)) {

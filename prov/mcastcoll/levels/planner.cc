@@ -118,9 +118,10 @@ std::size_t Planner::block_bytes(const CompositeOperation& composite, std::uint3
                                                           : composite.request.bytes;
 }
 
-Slice Planner::slice_for(const CompositeOperation& composite, std::uint32_t member) const {
+reduce::Slice Planner::slice_for(const CompositeOperation& composite, std::uint32_t member) const {
     const std::size_t element_bytes = composite.request.combiner.element_bytes;
-    return slice_of(member, placement_.members(), composite.request.bytes / element_bytes, element_bytes);
+    return reduce::slice_of(member, placement_.members(), composite.request.bytes / element_bytes,
+                            element_bytes);
 }
 
 // Builds the reduce_scatter of a split. For an in-place allreduce the slice is combined in scratch memory,
@@ -128,7 +129,7 @@ Slice Planner::slice_for(const CompositeOperation& composite, std::uint32_t memb
 Request Planner::scatter_part(CompositeOperation& composite) const {
     Request part = composite.request;
     part.kind = Kind::reduce_scatter;
-    const Slice own = slice_for(composite, placement_.self());
+    const reduce::Slice own = slice_for(composite, placement_.self());
     const bool in_place = part.input == part.buffer && own.bytes > 0;
     part.buffer = in_place ? composite.scratch.data() : part.buffer + own.offset;
     return part;
@@ -186,7 +187,7 @@ void Planner::on_complete(std::uint64_t cookie, int, Nanoseconds now) {
     if (part == composite.awaited) composite.awaiting_part = false;
     if (composite.awaiting_slice && part == 0) {
         composite.awaiting_slice = false;
-        const Slice own = slice_for(composite, placement_.self());
+        const reduce::Slice own = slice_for(composite, placement_.self());
         if (composite.request.input == composite.request.buffer && own.bytes > 0)
             std::memcpy(composite.request.buffer + own.offset, composite.scratch.data(), own.bytes);
     }

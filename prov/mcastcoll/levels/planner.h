@@ -96,7 +96,7 @@ class Planner final : private Hierarchy::Owner {
     std::uint64_t longest(const Request& request) const {
         return longest_buffer(request.kind, request.bytes, placement_.members());
     }
-    Slice slice_for(const CompositeOperation& composite, std::uint32_t member) const;
+    reduce::Slice slice_for(const CompositeOperation& composite, std::uint32_t member) const;
     Request scatter_part(CompositeOperation& composite) const;
     Request part_of(CompositeOperation& composite) const;
     bool post_parts(Nanoseconds now);

@@ -105,7 +105,7 @@ bool fill_plainly(const fi_mcastcoll_request& request, Rank self, std::size_t me
                !overlap(operation.input, operation.bytes, operation.buffer, members * operation.bytes);
     }
     if (request.collective != FI_ALLREDUCE) return false;
-    const auto kernel = combiner(request.datatype, request.op);
+    const auto kernel = reduce::combiner(request.datatype, request.op);
     if (!kernel) return false;
     operation.kind = host::Kind::allreduce;
     operation.bytes = request.count * kernel->element_bytes;

@@ -70,7 +70,7 @@ const Served* find_collective(fi_collective_op name) {
 // Bytes of one element in a gather or a broadcast; FI_VOID counts bytes. Empty for an invalid datatype.
 std::optional<std::size_t> datatype_bytes(fi_datatype datatype) {
     if (datatype == FI_VOID) return 1;
-    return element_bytes(datatype);
+    return reduce::element_bytes(datatype);
 }
 
 // Converts datatype, operator and count to bytes and a combiner.
@@ -84,7 +84,7 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     if (needs != Needs::operation) return {};
     if (static_cast<int>(call.op) >= int{FI_ATOMIC_OP_LAST} && call.op != FI_NOOP)
         return Error{FI_EINVAL, fmt::format("{} is not an operator", static_cast<int>(call.op))};
-    const auto kernel = combiner(call.datatype, call.op);
+    const auto kernel = reduce::combiner(call.datatype, call.op);
     if (!kernel)
         return Error{FI_EOPNOTSUPP, fmt::format("no reduction of datatype {} with operator {}",
                                                 static_cast<int>(call.datatype), static_cast<int>(call.op))};
@@ -114,7 +114,7 @@ std::size_t extent_bytes(Extent extent, const Request& request, std::size_t self
             break;
     }
     const std::size_t width = request.combiner.element_bytes;
-    return slice_of(self, members, request.bytes / width, width).bytes;
+    return reduce::slice_of(self, members, request.bytes / width, width).bytes;
 }
 
 // A whole buffer; the count is in elements.
@@ -255,7 +255,8 @@ int query_collective(fid_domain*, fi_collective_op name, fi_collective_attr* att
     if (served == nullptr) return -FI_ENOSYS;
     const auto width = datatype_bytes(attr->datatype);
     if (served->needs != Needs::nothing && !width) return -FI_EOPNOTSUPP;
-    if (served->needs == Needs::operation && !combiner(attr->datatype, attr->op)) return -FI_EOPNOTSUPP;
+    if (served->needs == Needs::operation && !reduce::combiner(attr->datatype, attr->op))
+        return -FI_EOPNOTSUPP;
     attr->datatype_attr = {.count = kMaxBytes / width.value_or(1), .size = width.value_or(1)};
     attr->max_members = FI_MCASTCOLL_MAX_MEMBERS;
     return 0;

@@ -17,7 +17,7 @@
 #define MCC_REDUCE_X86 1
 #endif
 
-namespace mcastcoll {
+namespace mcastcoll::reduce {
 namespace {
 
 __extension__ using Int128 = __int128;
@@ -214,4 +214,4 @@ std::optional<std::size_t> element_bytes(fi_datatype datatype) {
     return kElementBytes[row];
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::reduce

@@ -23,7 +23,7 @@
 
 #include "base/combiner.h"
 
-namespace mcastcoll {
+namespace mcastcoll::reduce {
 
 // Nothing for an invalid datatype or operator, or if the operator does not apply to the datatype. The kernels
 // accept vectors at any address, aligned or not.
@@ -32,4 +32,4 @@ std::optional<Combiner> combiner(fi_datatype datatype, fi_op op);
 // Bytes of one element; nothing for an invalid datatype or FI_VOID.
 std::optional<std::size_t> element_bytes(fi_datatype datatype);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::reduce

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-namespace mcastcoll {
+namespace mcastcoll::reduce {
 
 struct Slice {
     std::size_t offset = 0, bytes = 0;
@@ -20,4 +20,4 @@ constexpr Slice slice_of(std::size_t member, std::size_t members, std::size_t el
     return {before * element_bytes, (each + (member < more ? 1 : 0)) * element_bytes};
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::reduce
