@@ -84,7 +84,7 @@ std::vector<ByteString> messages_of(const Board& board, unsigned members, unsign
 // One address without a member, and the rendezvous ports not used by this member.
 std::vector<Descriptor> places_of(const sockaddr_in& member) {
     std::vector<Descriptor> places;
-    for (const std::uint16_t port : rendezvous_ports(ntohs(member.sin_port))) {
+    for (const std::uint16_t port : transport::rendezvous_ports(ntohs(member.sin_port))) {
         Descriptor place(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
         const sockaddr_in address = local_port(places.empty() ? 0 : port);
         if (bind(place.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)

@@ -262,8 +262,8 @@ const char* own_provider() {
     return Info::there("net") ? "net" : kTcp;
 }
 
-SocketAddress listens_at(const Messenger& messenger) {
-    return SocketAddress::from_bytes(messenger.address()).value();
+transport::SocketAddress listens_at(const Messenger& messenger) {
+    return transport::SocketAddress::from_bytes(messenger.address()).value();
 }
 
 bool becomes_starved(Messenger& messenger) {
@@ -292,7 +292,7 @@ Test(messenger, foreign_connections_in_the_middle_of_messages_are_ended) {
     cr_assert(pair.send(5, 100) == 5);
     std::size_t members = 0;
     const std::size_t ended =
-        ports::end_connections(listens_at(pair.receiver()), [&](const SocketAddress& from) {
+        ports::end_connections(listens_at(pair.receiver()), [&](const transport::SocketAddress& from) {
             const bool is_member = from.same_host(listens_at(pair.receiver()));
             members += is_member;
             return !is_member;

@@ -15,8 +15,8 @@ constexpr Nanoseconds kNow = Nanoseconds::from_ms(5'000);
 Test(service_pace, a_joining_endpoint_reads_all_it_can) {
     ServicePace pace;
     for (int turn = 0; turn < 10; ++turn) {
-        cr_assert_eq(pace.may_read(true, true, kNow), Rendezvous::kReceiveLimit);
-        pace.has_read(Rendezvous::kReceiveLimit, Rendezvous::kReceiveLimit, true, kNow);
+        cr_assert_eq(pace.may_read(true, true, kNow), transport::Rendezvous::kReceiveLimit);
+        pace.has_read(transport::Rendezvous::kReceiveLimit, transport::Rendezvous::kReceiveLimit, true, kNow);
         cr_assert(pace.rests_until(true, kNow) == kNow);
     }
 }
@@ -24,7 +24,7 @@ Test(service_pace, a_joining_endpoint_reads_all_it_can) {
 // No hello, one less than the limit, and exactly the limit.
 Test(service_pace, without_a_waiting_join_reads_are_limited) {
     for (const bool works : {false, true}) {
-        const unsigned max = works ? ServicePace::kMaxAtWork : Rendezvous::kReceiveLimit;
+        const unsigned max = works ? ServicePace::kMaxAtWork : transport::Rendezvous::kReceiveLimit;
         for (const unsigned there : {0U, max - 1, max}) {
             ServicePace pace;
             cr_assert_eq(pace.may_read(false, works, kNow), max);
@@ -37,14 +37,16 @@ Test(service_pace, without_a_waiting_join_reads_are_limited) {
                 pace.has_read(0, pace.may_read(false, works, time), false, time);
             }
             cr_assert_eq(pace.may_read(false, works, end), max);
-            cr_assert_eq(pace.may_read(true, works, kNow), Rendezvous::kReceiveLimit, "a join begins");
+            cr_assert_eq(pace.may_read(true, works, kNow), transport::Rendezvous::kReceiveLimit,
+                         "a join begins");
         }
     }
 }
 
 Test(service_pace, foreign_datagrams_cause_a_pause) {
     ServicePace pace;
-    pace.has_read(1, Rendezvous::kReceiveLimit, true, kNow);
+    pace.has_read(1, transport::Rendezvous::kReceiveLimit, true, kNow);
     cr_assert_eq(pace.may_read(false, false, kNow), 0);
-    cr_assert_eq(pace.may_read(false, false, kNow + ServicePace::kPause), Rendezvous::kReceiveLimit);
+    cr_assert_eq(pace.may_read(false, false, kNow + ServicePace::kPause),
+                 transport::Rendezvous::kReceiveLimit);
 }

@@ -12,6 +12,7 @@
 #include "transport_fixture.h"
 
 using namespace mcastcoll;
+using namespace mcastcoll::transport;
 
 TestSuite(transport_address, .timeout = 300);
 

@@ -16,6 +16,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 TestSuite(transport_hub, .timeout = 300);
 

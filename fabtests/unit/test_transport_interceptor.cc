@@ -12,6 +12,7 @@
 #include "transport/interceptor.h"
 
 using namespace mcastcoll;
+using namespace mcastcoll::transport;
 
 TestSuite(transport_interceptor, .timeout = 300);
 

@@ -18,6 +18,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 TestSuite(transport_multicast, .timeout = 300);
 

@@ -9,6 +9,7 @@
 #include "transport/multicast_queue.h"
 
 using namespace mcastcoll;
+using namespace mcastcoll::transport;
 
 namespace {
 

@@ -7,6 +7,7 @@
 #include "transport/wait_set.h"
 
 using namespace mcastcoll;
+using namespace mcastcoll::transport;
 
 namespace {
 

@@ -17,6 +17,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 TestSuite(transport_watch, .timeout = 300);
 

@@ -14,6 +14,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 TestSuite(transport_watch_limits, .timeout = 300);
 

@@ -121,7 +121,7 @@ int FarHost::live(const Body& body) const {
 
 Result<std::unique_ptr<OneGroup>> OneGroup::open(const OneGroupOptions& options) {
     auto one = std::make_unique<OneGroup>();
-    auto hub = MulticastHub::open(options);
+    auto hub = transport::MulticastHub::open(options);
     if (!hub) return hub.error();
     one->hub = std::move(hub).value();
     auto membership = one->hub->join(options.group);
@@ -136,11 +136,11 @@ Result<std::unique_ptr<OneGroup>> OneGroup::open(const OneGroupOptions& options)
 
 OneGroupOptions multicast_options(const std::string& interface, int family) {
     OneGroupOptions options;
-    options.interface = must(find_interface(interface));
+    options.interface = must(transport::find_interface(interface));
     options.family = family;
-    std::array<std::byte, kGroupRandomBytes> random;
+    std::array<std::byte, transport::kGroupRandomBytes> random;
     cr_assert(kernel_random(random).ok());
-    options.group = random_group_address(family, random);
+    options.group = transport::random_group_address(family, random);
     options.receive_buffer_bytes = 1 << 20;
     return options;
 }

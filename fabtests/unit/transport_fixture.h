@@ -87,8 +87,8 @@ class FarHost {
     Child child_;
 };
 
-struct OneGroupOptions : UdpMulticastOptions {
-    SocketAddress group;
+struct OneGroupOptions : transport::UdpMulticastOptions {
+    transport::SocketAddress group;
     bool loop = true;
 };
 
@@ -99,14 +99,16 @@ OneGroupOptions multicast_options(const std::string& interface, int family);
 struct OneGroup {
     static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
 
-    Sent send(std::span<const Datagram> datagrams) { return hub->send(datagrams, to); }
+    transport::Sent send(std::span<const transport::Datagram> datagrams) { return hub->send(datagrams, to); }
     // Source address of its packets.
-    SocketAddress local_address() const { return SocketAddress::of_socket(sender->descriptor()).value(); }
+    transport::SocketAddress local_address() const {
+        return transport::SocketAddress::of_socket(sender->descriptor()).value();
+    }
 
-    std::unique_ptr<MulticastHub> hub;
-    Membership membership;
-    Outlet to;
-    UdpSender* sender = nullptr;
+    std::unique_ptr<transport::MulticastHub> hub;
+    transport::Membership membership;
+    transport::Outlet to;
+    transport::UdpSender* sender = nullptr;
 };
 
 }  // namespace mcastcoll::test

@@ -12,6 +12,7 @@
 #include "transport/verbs_transport.h"
 
 using namespace mcastcoll;
+using namespace mcastcoll::transport;
 
 TestSuite(verbs_address, .timeout = 30);
 

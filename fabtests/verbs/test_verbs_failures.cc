@@ -20,6 +20,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 // A macro around the function that this file replaces.
 #undef ibv_reg_mr

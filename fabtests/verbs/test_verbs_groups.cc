@@ -10,6 +10,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 TestSuite(verbs_groups, .timeout = 180);
 

@@ -7,6 +7,7 @@
 
 using namespace mcastcoll;
 using namespace mcastcoll::test;
+using namespace mcastcoll::transport;
 
 TestSuite(verbs_queue, .timeout = 120);
 

@@ -10,27 +10,27 @@
 
 namespace mcastcoll::test {
 
-using VerbsOwner = std::unique_ptr<VerbsTransport>;
+using VerbsOwner = std::unique_ptr<transport::VerbsTransport>;
 
 // Skips the test if this machine has fewer connected RDMA devices.
-VerbsOptions options_of_device(std::size_t index);
-VerbsOwner open_or_fail(const VerbsOptions& options);
-Membership join_or_fail(VerbsTransport& hub, const SocketAddress& group);
+transport::VerbsOptions options_of_device(std::size_t index);
+VerbsOwner open_or_fail(const transport::VerbsOptions& options);
+transport::Membership join_or_fail(transport::VerbsTransport& hub, const transport::SocketAddress& group);
 // The nth of a family of groups, which differs in each process.
-SocketAddress group_number(std::uint32_t n);
+transport::SocketAddress group_number(std::uint32_t n);
 
 // A datagram's bytes, different for each seed.
 std::string bytes_of(std::size_t size, unsigned seed);
-void say(VerbsTransport& hub, const SocketAddress& group, const std::string& text);
+void say(transport::VerbsTransport& hub, const transport::SocketAddress& group, const std::string& text);
 
 struct Received {
     std::string text;
-    SocketAddress source;
+    transport::SocketAddress source;
 };
 // Datagrams received until there are `count`, or ten seconds have passed.
-std::vector<Received> receive(VerbsTransport& hub, std::size_t count);
+std::vector<Received> receive(transport::VerbsTransport& hub, std::size_t count);
 // Datagrams received before the first datagram equal to `mark`; fails the test if none is.
-std::vector<Received> receive_until(VerbsTransport& hub, const std::string& mark);
+std::vector<Received> receive_until(transport::VerbsTransport& hub, const std::string& mark);
 // Calls `ready` until it is true, for at most ten seconds.
 bool eventually(const std::function<bool()>& ready);
 

@@ -108,10 +108,11 @@ class Examination {
 
     Result<std::unique_ptr<Experiment>> open() {
         const wire::Key place = host_set_.key("doctor: who hears whom");
-        const SocketAddress group = ports::random_group(
-            settings_, choice_->family, 0,
-            std::span<const std::byte, kGroupRandomBytes>(place.data(), kGroupRandomBytes));
-        const auto key = wire::get<std::uint64_t>(place.data() + kGroupRandomBytes);
+        const transport::SocketAddress group =
+            ports::random_group(settings_, choice_->family, 0,
+                                std::span<const std::byte, transport::kGroupRandomBytes>(
+                                    place.data(), transport::kGroupRandomBytes));
+        const auto key = wire::get<std::uint64_t>(place.data() + transport::kGroupRandomBytes);
         return Experiment::open(ports::udp_options(settings_, *choice_), group, key, host_set_.rank(),
                                 host_set_.size());
     }

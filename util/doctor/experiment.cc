@@ -50,15 +50,16 @@ std::vector<PhaseLoad> repeated_loads() {
     return {{Phase::again, kGentle, kSmall}};
 }
 
-Experiment::Experiment(const SocketAddress& group, std::uint64_t key, unsigned self, unsigned members)
+Experiment::Experiment(const transport::SocketAddress& group, std::uint64_t key, unsigned self,
+                       unsigned members)
     : group_(group), key_(key), self_(self), members_(members) {}
 
-Result<std::unique_ptr<Experiment>> Experiment::open(const UdpMulticastOptions& options,
-                                                     const SocketAddress& group, std::uint64_t key,
+Result<std::unique_ptr<Experiment>> Experiment::open(const transport::UdpMulticastOptions& options,
+                                                     const transport::SocketAddress& group, std::uint64_t key,
                                                      unsigned self, unsigned members) {
     std::unique_ptr<Experiment> fresh(new Experiment(group, key, self, members));
-    for (std::unique_ptr<MulticastHub>* hub : {&fresh->sender_, &fresh->receiver_}) {
-        auto opened = MulticastHub::open(options);
+    for (std::unique_ptr<transport::MulticastHub>* hub : {&fresh->sender_, &fresh->receiver_}) {
+        auto opened = transport::MulticastHub::open(options);
         if (!opened) return opened.error();
         *hub = std::move(opened).value();
     }
@@ -75,7 +76,7 @@ Experiment::~Experiment() {
 }
 
 void Experiment::listen() {
-    const auto deliver = [this](Bytes bytes, const SocketAddress&) { take(bytes); };
+    const auto deliver = [this](Bytes bytes, const transport::SocketAddress&) { take(bytes); };
     while (!ended_) {
         pollfd ready{receiver_->descriptor(), POLLIN, 0};
         ::poll(&ready, 1, 20);
@@ -99,11 +100,11 @@ std::vector<Stream> Experiment::send(const std::vector<PhaseLoad>& loads, bool l
 }
 
 Stream Experiment::send(const PhaseLoad& load, bool loop) {
-    constexpr std::size_t kBatch = MulticastTransport::kBatch;
+    constexpr std::size_t kBatch = transport::MulticastTransport::kBatch;
     Stream stream{load.phase, 0, load.bytes, 0, ""};
     std::vector<std::array<std::byte, kHeader>> headers(kBatch);
     const std::vector<std::byte> payload(std::max(load.bytes, kHeader) - kHeader);
-    std::vector<Datagram> datagrams(kBatch);
+    std::vector<transport::Datagram> datagrams(kBatch);
     const std::int64_t begun = monotonic_now().value;
     std::int64_t due = begun;
     // Pauses between batches, to keep the rate; datagrams at the low rate are sent one by one.
@@ -124,7 +125,7 @@ Stream Experiment::send(const PhaseLoad& load, bool loop) {
             wire::put(at + 13, static_cast<std::uint32_t>(stream.datagrams + i));
             datagrams[i] = {headers[i], payload};
         }
-        const Sent sent = sender_->send(std::span(datagrams).first(count), {group_, loop});
+        const transport::Sent sent = sender_->send(std::span(datagrams).first(count), {group_, loop});
         stream.datagrams += sent.accepted;
         in_row += sent.accepted;
         if (sent.error != 0) {

@@ -31,8 +31,8 @@ std::vector<PhaseLoad> repeated_loads();
 class Experiment {
   public:
     // Joins the group and begins to listen. `key`: the same on all hosts, unique to this experiment.
-    static Result<std::unique_ptr<Experiment>> open(const UdpMulticastOptions& options,
-                                                    const SocketAddress& group, std::uint64_t key,
+    static Result<std::unique_ptr<Experiment>> open(const transport::UdpMulticastOptions& options,
+                                                    const transport::SocketAddress& group, std::uint64_t key,
                                                     unsigned self, unsigned members);
     ~Experiment();
 
@@ -43,16 +43,16 @@ class Experiment {
     std::uint64_t overflows() const { return overflows_; }
 
   private:
-    Experiment(const SocketAddress& group, std::uint64_t key, unsigned self, unsigned members);
+    Experiment(const transport::SocketAddress& group, std::uint64_t key, unsigned self, unsigned members);
     void listen();
     void take(Bytes bytes);
     Stream send(const PhaseLoad& load, bool loop);
 
-    const SocketAddress group_;
+    const transport::SocketAddress group_;
     const std::uint64_t key_;
     const unsigned self_, members_;
-    std::unique_ptr<MulticastHub> sender_, receiver_;
-    Membership membership_;
+    std::unique_ptr<transport::MulticastHub> sender_, receiver_;
+    transport::Membership membership_;
     std::atomic<bool> ended_{false};
     std::map<std::pair<unsigned, Phase>, Tally> tallies_;  // owned by the listening thread until it has ended
     std::uint64_t overflows_ = 0;

@@ -45,7 +45,7 @@ Look<std::uint64_t> speed_of(const std::string& interface) {
     return speed;
 }
 
-std::string without_port(const SocketAddress& address) {
+std::string without_port(const transport::SocketAddress& address) {
     const std::string text = address.with_port(0).to_string();
     std::string host = text.substr(0, text.rfind(':'));
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
@@ -53,8 +53,8 @@ std::string without_port(const SocketAddress& address) {
 }
 
 void describe(const provider::Settings& settings, const ports::MulticastChoice& choice, Network& facts) {
-    const Interface& interface = choice.interface;
-    const SocketAddress own = *ports::multicast_options(settings, choice).address();
+    const transport::Interface& interface = choice.interface;
+    const transport::SocketAddress own = *ports::multicast_options(settings, choice).address();
     facts.interface = interface.name;
     facts.address = without_port(own);
     facts.family = choice.family;
@@ -75,15 +75,15 @@ void describe(const provider::Settings& settings, const ports::MulticastChoice& 
 }
 
 void try_sockets(const provider::Settings& settings, const ports::MulticastChoice& choice, Network& facts) {
-    const auto opened = MulticastHub::open(ports::udp_options(settings, choice));
+    const auto opened = transport::MulticastHub::open(ports::udp_options(settings, choice));
     if (!opened) {
         facts.socket_error = opened.error().message;
         return;
     }
-    MulticastHub& hub = *opened.value();
-    std::array<std::byte, kGroupRandomBytes> random{};
+    transport::MulticastHub& hub = *opened.value();
+    std::array<std::byte, transport::kGroupRandomBytes> random{};
     if (const auto filled = kernel_random(random); !filled) return;
-    const SocketAddress group = ports::random_group(settings, choice.family, 0, random);
+    const transport::SocketAddress group = ports::random_group(settings, choice.family, 0, random);
     facts.group = without_port(group);
     auto joined = hub.join(group);
     Result<void> sends = {};
@@ -103,7 +103,7 @@ void try_sockets(const provider::Settings& settings, const ports::MulticastChoic
 }  // namespace
 
 // IPv4: the address in network byte order, read as a native integer and printed as %08X; IPv6: 32 digits.
-Look<bool> is_member(const std::string& interface, const SocketAddress& group) {
+Look<bool> is_member(const std::string& interface, const transport::SocketAddress& group) {
     const bool v4 = group.family() == AF_INET;
     const char* const path = v4 ? "/proc/net/igmp" : "/proc/net/igmp6";
     std::ifstream file(path);
@@ -132,7 +132,7 @@ OpenedNetwork look_at_network(const provider::Settings& settings, Bytes own_addr
     Network& facts = network.facts;
     facts.buffer_wanted = settings.rcvbuf;
     facts.rmem_max = number_in("/proc/sys/net/core/rmem_max");
-    SocketAddress any(in_addr{INADDR_ANY}, 0);
+    transport::SocketAddress any(in_addr{INADDR_ANY}, 0);
     auto choice = ports::choose_interface(
         settings, own_address.empty() && settings.iface.empty() ? any.bytes() : own_address);
     if (!choice) {

@@ -23,7 +23,7 @@ struct OpenedNetwork {
 };
 OpenedNetwork look_at_network(const provider::Settings& settings, Bytes own_address);
 // Whether the kernel lists the interface as a member of the group.
-Look<bool> is_member(const std::string& interface, const SocketAddress& group);
+Look<bool> is_member(const std::string& interface, const transport::SocketAddress& group);
 
 // rdma.cc
 Rdma look_at_rdma(const provider::Settings& settings, const std::optional<ports::MulticastChoice>& choice);

@@ -52,7 +52,7 @@ std::string querier_of(const unsigned char* packet, std::size_t size, int family
 
 }  // namespace
 
-QuerierWatch::QuerierWatch(const Interface& interface, int family)
+QuerierWatch::QuerierWatch(const transport::Interface& interface, int family)
     : family_(family), begun_ns_(monotonic_now().value) {
     const auto protocol = static_cast<std::uint16_t>(family == 4 ? ETH_P_IP : ETH_P_IPV6);
     FileDescriptor socket(::socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

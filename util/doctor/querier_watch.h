@@ -12,7 +12,7 @@ namespace mcastcoll::doctor {
 
 class QuerierWatch {
   public:
-    QuerierWatch(const Interface& interface, int family);
+    QuerierWatch(const transport::Interface& interface, int family);
     // Returns the query received since construction; waits until construction is this long ago.
     Querier wait(double seconds);
 

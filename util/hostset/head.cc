@@ -37,12 +37,12 @@ std::vector<std::string> settings() {
 
 std::vector<sites::Endpoint> own_endpoints(std::uint16_t port) {
     std::vector<sites::Endpoint> real, loops;
-    const auto interfaces = list_interfaces();
+    const auto interfaces = transport::list_interfaces();
     if (!interfaces) return {};
-    for (const Interface& interface : interfaces.value()) {
+    for (const transport::Interface& interface : interfaces.value()) {
         if (!interface.up) continue;
-        for (const SocketAddress& address : interface.addresses) {
-            const SocketAddress named = address.with_port(port);
+        for (const transport::SocketAddress& address : interface.addresses) {
+            const transport::SocketAddress named = address.with_port(port);
             const auto* v6 = reinterpret_cast<const sockaddr_in6*>(named.data());
             if (named.family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&v6->sin6_addr)) continue;
             (interface.loopback ? loops : real).push_back(sites::Endpoint::of(named.data(), named.size()));

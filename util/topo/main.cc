@@ -44,9 +44,9 @@ int show_group(const Command& command, const std::vector<topology::Place>& place
 }
 
 int show_host(const Command& command, const topology::Override& override) {
-    SocketAddress address;
+    transport::SocketAddress address;
     if (!command.address.empty()) {
-        auto parsed = SocketAddress::parse(command.address);
+        auto parsed = transport::SocketAddress::parse(command.address);
         if (!parsed) return complain(fmt::format("--address {}", parsed.error().message));
         address = parsed.value();
     }

@@ -12,7 +12,8 @@ namespace {
 
 std::string describe(const void* raw) {
     // Reads no more bytes than the address family needs.
-    const auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), SocketAddress::capacity());
+    const auto address = transport::SocketAddress::from(static_cast<const sockaddr*>(raw),
+                                                        transport::SocketAddress::capacity());
     if (!address) return {};
     const char* family = address.value().family() == AF_INET ? "fi_sockaddr_in" : "fi_sockaddr_in6";
     return fmt::format("{}://{}", family, address.value());
@@ -30,7 +31,8 @@ const char* to_text(fid_av*, const void* raw, char* buffer, std::size_t* length)
 
 }  // namespace
 
-Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric) {
+Result<transport::SocketAddress> resolve(const char* node, const char* service, int family, bool passive,
+                                         bool numeric) {
     addrinfo hints{};
     hints.ai_family = family;
     hints.ai_socktype = SOCK_DGRAM;
@@ -41,10 +43,10 @@ Result<SocketAddress> resolve(const char* node, const char* service, int family,
                      fmt::format("{}:{}: {}", node != nullptr ? node : "", service != nullptr ? service : "",
                                  ::gai_strerror(rc))};
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(raw, &::freeaddrinfo);
-    return SocketAddress::from(list->ai_addr, list->ai_addrlen);
+    return transport::SocketAddress::from(list->ai_addr, list->ai_addrlen);
 }
 
-bool write_address(const SocketAddress& address, void* buffer, std::size_t& length) {
+bool write_address(const transport::SocketAddress& address, void* buffer, std::size_t& length) {
     const std::size_t room = length;
     length = address.size();
     if (room > 0) std::memcpy(buffer, address.data(), std::min(room, length));
@@ -74,16 +76,16 @@ int AddressVector::open(Domain& domain, fi_av_attr* attr, fid_av** av, void* con
     return made->give_to(*av);
 }
 
-const SocketAddress* AddressVector::find(fi_addr_t address) const {
+const transport::SocketAddress* AddressVector::find(fi_addr_t address) const {
     return address < addresses_.size() && addresses_[address].valid() ? &addresses_[address] : nullptr;
 }
 
-fi_addr_t AddressVector::find(const SocketAddress& address) const {
+fi_addr_t AddressVector::find(const transport::SocketAddress& address) const {
     const auto found = numbers_.find(address);
     return found != numbers_.end() ? found->second : FI_ADDR_NOTAVAIL;
 }
 
-fi_addr_t AddressVector::add(const SocketAddress& address) {
+fi_addr_t AddressVector::add(const transport::SocketAddress& address) {
     // Multicast groups are joined and get their addresses there.
     if (!address.valid() || address.is_multicast() || address.port() == 0) return FI_ADDR_NOTAVAIL;
     // Steps that may fail for lack of memory come first.
@@ -105,11 +107,11 @@ int AddressVector::insert(const void* address, std::size_t count, fi_addr_t* num
     if (count > 0 && address == nullptr) return -FI_EINVAL;
     if (reports && context == nullptr) return -FI_EINVAL;
     const auto* at = static_cast<const std::byte*>(address);
-    std::size_t stride = SocketAddress::capacity();
+    std::size_t stride = transport::SocketAddress::capacity();
     const std::lock_guard lock(parent().mutex);
     int inserted = 0;
     for (std::size_t i = 0; i < count; ++i, at += stride) {
-        const auto one = SocketAddress::from_bytes({at, stride});
+        const auto one = transport::SocketAddress::from_bytes({at, stride});
         // All addresses of an array belong to one family, so the first determines the length of each.
         if (i == 0) stride = one ? one.value().size() : 0;
         const fi_addr_t number = one ? add(one.value()) : FI_ADDR_NOTAVAIL;
@@ -133,11 +135,11 @@ int AddressVector::remove(fi_addr_t* numbers, std::size_t count, std::uint64_t f
     if (count > 0 && numbers == nullptr) return -FI_EINVAL;
     const std::lock_guard lock(parent().mutex);
     for (std::size_t i = 0; i < count; ++i) {
-        const SocketAddress* address = find(numbers[i]);
+        const transport::SocketAddress* address = find(numbers[i]);
         if (address == nullptr) return -FI_EINVAL;
-        const SocketAddress gone = *address;
+        const transport::SocketAddress gone = *address;
         free_.push_back(numbers[i]);
-        addresses_[numbers[i]] = SocketAddress();
+        addresses_[numbers[i]] = transport::SocketAddress();
         if (find(gone) != numbers[i]) continue;
         // The address may have been inserted twice.
         numbers_.erase(gone);
@@ -151,7 +153,7 @@ int AddressVector::remove(fi_addr_t* numbers, std::size_t count, std::uint64_t f
 int AddressVector::lookup(fi_addr_t number, void* buffer, std::size_t* length) {
     if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
     const std::lock_guard lock(parent().mutex);
-    const SocketAddress* address = find(number);
+    const transport::SocketAddress* address = find(number);
     if (address == nullptr) return -FI_EINVAL;
     write_address(*address, buffer, *length);
     return 0;

@@ -18,8 +18,8 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
     using Object::find;
     using Object::Object;
     // The domain's lock must be held. Null: no such address.
-    const SocketAddress* find(fi_addr_t address) const;
-    fi_addr_t find(const SocketAddress& address) const;
+    const transport::SocketAddress* find(fi_addr_t address) const;
+    fi_addr_t find(const transport::SocketAddress& address) const;
 
   private:
     int insert(const void* address, std::size_t count, fi_addr_t* numbers, std::uint64_t flags,
@@ -28,17 +28,18 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
                        void* context);
     int remove(fi_addr_t* numbers, std::size_t count, std::uint64_t flags);
     int lookup(fi_addr_t number, void* address, std::size_t* length);
-    fi_addr_t add(const SocketAddress& address);
+    fi_addr_t add(const transport::SocketAddress& address);
 
-    std::vector<SocketAddress> addresses_;  // removed ones are invalid
+    std::vector<transport::SocketAddress> addresses_;  // removed ones are invalid
     std::vector<fi_addr_t> free_;
-    std::unordered_map<SocketAddress, fi_addr_t> numbers_;
+    std::unordered_map<transport::SocketAddress, fi_addr_t> numbers_;
 };
 
 // Writes as much as there is room for; `length` becomes the full length. False: not enough room.
-bool write_address(const SocketAddress& address, void* buffer, std::size_t& length);
+bool write_address(const transport::SocketAddress& address, void* buffer, std::size_t& length);
 // Resolves a name and a service; `passive` requests an address of this host. Without a node the result is the
 // wildcard if passive, otherwise the loopback.
-Result<SocketAddress> resolve(const char* node, const char* service, int family, bool passive, bool numeric);
+Result<transport::SocketAddress> resolve(const char* node, const char* service, int family, bool passive,
+                                         bool numeric);
 
 }  // namespace mcastcoll::datagram

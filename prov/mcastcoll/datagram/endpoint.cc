@@ -7,7 +7,8 @@
 
 namespace mcastcoll::datagram {
 
-Endpoint::Endpoint(Domain& domain, provider::InfoOwner info, const SocketAddress& address, void* context)
+Endpoint::Endpoint(Domain& domain, provider::InfoOwner info, const transport::SocketAddress& address,
+                   void* context)
     : Object(domain.shared_from_this(), context),
       info_(std::move(info)),
       address_(address),
@@ -90,7 +91,7 @@ int Endpoint::enable() {
     }
     auto opened = open_socket();
     if (!opened) return provider::refuse("fi_enable", opened.error());
-    auto bound = SocketAddress::of_socket(opened.value().get());
+    auto bound = transport::SocketAddress::of_socket(opened.value().get());
     if (!bound) return -bound.error().code;
     auto ready = received_.receiver.open(std::max<std::size_t>(info_->rx_attr->size, 1));
     if (ready) ready = received_.receiver.listen(opened.value().get(), false);
@@ -109,7 +110,7 @@ int Endpoint::enable() {
 // If possible, binds the port derived from the queue pair's number, so that peers can identify the sender of
 // a multicast over verbs.
 Result<FileDescriptor> Endpoint::open_socket() const {
-    const auto open = [this](const SocketAddress& address) {
+    const auto open = [this](const transport::SocketAddress& address) {
         return open_own_socket(parent().interface, parent().settings, address);
     };
     if (verbs_ && address_.port() == 0)
@@ -143,7 +144,8 @@ ssize_t Endpoint::cancel(void* context) {
 
 int Endpoint::set_name(void* address, std::size_t length) {
     if (enabled()) return -FI_EOPBADSTATE;
-    auto wanted = SocketAddress::from(static_cast<const sockaddr*>(address), static_cast<socklen_t>(length));
+    auto wanted =
+        transport::SocketAddress::from(static_cast<const sockaddr*>(address), static_cast<socklen_t>(length));
     if (!wanted || wanted.value().family() != family() || wanted.value().is_multicast()) return -FI_EINVAL;
     address_ = wanted.value();
     return 0;
@@ -153,11 +155,12 @@ int Endpoint::get_name(void* buffer, std::size_t* length) {
     if (length == nullptr || (*length > 0 && buffer == nullptr)) return -FI_EINVAL;
     const auto& own = family() == AF_INET ? parent().interface.v4 : parent().interface.v6;
     // A wildcard is useless to peers.
-    const SocketAddress name = address_.is_wildcard() && own ? own->with_port(address_.port()) : address_;
+    const transport::SocketAddress name =
+        address_.is_wildcard() && own ? own->with_port(address_.port()) : address_;
     return write_address(name, buffer, *length) ? 0 : -FI_ETOOSMALL;
 }
 
-std::shared_ptr<FileDescriptor> Endpoint::socket_of(const SocketAddress& group) const {
+std::shared_ptr<FileDescriptor> Endpoint::socket_of(const transport::SocketAddress& group) const {
     for (const auto& [number, joined] : joined_)
         if (joined->socket && joined->group == group) return joined->socket;
     return nullptr;

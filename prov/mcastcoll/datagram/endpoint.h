@@ -22,17 +22,18 @@ namespace mcastcoll::datagram {
 
 // A joined group, stored in its Membership.
 struct Joined {
-    const SocketAddress group;
+    const transport::SocketAddress group;
     bool may_send;
     std::shared_ptr<FileDescriptor> socket;  // null for a member that only sends, and after a failed join
-    ::mcastcoll::Membership share;           // over verbs
+    transport::Membership share;             // over verbs
     std::unique_ptr<Reliable::Group> reliable_group;  // for reliable messages
 };
 
 class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, public Source {
   public:
     // `address` is the application's.
-    Endpoint(Domain& domain, provider::InfoOwner info, const SocketAddress& address, void* context);
+    Endpoint(Domain& domain, provider::InfoOwner info, const transport::SocketAddress& address,
+             void* context);
     ~Endpoint();
 
     // For libfabric's operation tables: 0 or -FI_E*.
@@ -64,10 +65,10 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     // Null for datagrams.
     Reliable* reliable() { return reliable_.get(); }
     // Null if groups use UDP.
-    VerbsTransport* verbs() { return verbs_.get(); }
-    fi_addr_t number_of(const SocketAddress& peer) const { return addresses_->find(peer); }
+    transport::VerbsTransport* verbs() { return verbs_.get(); }
+    fi_addr_t number_of(const transport::SocketAddress& peer) const { return addresses_->find(peer); }
     // The lock must be held. The socket of a group joined before:
-    std::shared_ptr<FileDescriptor> socket_of(const SocketAddress& group) const;
+    std::shared_ptr<FileDescriptor> socket_of(const transport::SocketAddress& group) const;
     // Assigns a group address (fi_addr_t), valid until remove().
     fi_addr_t add(const Joined& joined) {
         joined_.emplace(next_group_, &joined);
@@ -85,14 +86,14 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     Result<FileDescriptor> open_socket() const;
     int operation_flags(std::uint64_t* flags, bool set);
     void wake();
-    bool is_own(const SocketAddress& source) const;
+    bool is_own(const transport::SocketAddress& source) const;
     // Returns 0 or -FI_E*.
     int send_to_peer(fi_addr_t to, Pieces pieces) const;
     int send_to_group(fi_addr_t to, Pieces pieces, std::size_t size);
 
     const provider::InfoOwner info_;
     // The bound address; before fi_enable() the application's.
-    SocketAddress address_;
+    transport::SocketAddress address_;
     const std::uint64_t directions_;
     std::size_t max_message_;
     std::shared_ptr<EventQueue> events_;
@@ -101,7 +102,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     Inbox received_;
     FileDescriptor socket_;
     std::unique_ptr<Reliable> reliable_;
-    std::unique_ptr<VerbsTransport> verbs_;
+    std::unique_ptr<transport::VerbsTransport> verbs_;
     std::vector<std::byte> gathered_;
     // Queues and counters for completions, which also wake for this endpoint's sockets.
     std::vector<Waiter*> waiters_;

@@ -142,8 +142,9 @@ int open_domain(Fabric& fabric, const fi_info* info, fid_domain** domain, void* 
     if (info == nullptr || domain == nullptr || info->domain_attr == nullptr ||
         info->domain_attr->name == nullptr)
         return -FI_EINVAL;
-    const std::string of_device = interface_of_rdma_device(info->domain_attr->name);
-    auto interface = find_interface_by_name(of_device.empty() ? info->domain_attr->name : of_device);
+    const std::string of_device = transport::interface_of_rdma_device(info->domain_attr->name);
+    auto interface =
+        transport::find_interface_by_name(of_device.empty() ? info->domain_attr->name : of_device);
     if (!interface) return provider::refuse("fi_domain", interface.error());
     auto made = std::make_shared<Domain>(fabric, std::move(interface).value(), !of_device.empty(), context);
     made->fid_domain::ops = &ops;

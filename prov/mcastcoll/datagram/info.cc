@@ -76,12 +76,13 @@ const char* missing(const fi_info& hints) {
 
 // Invalid addresses stand for absent ones.
 struct Ends {
-    SocketAddress source, destination;
+    transport::SocketAddress source, destination;
 };
 
-Result<SocketAddress> read_address(const void* raw, std::size_t length, int family) {
-    if (raw == nullptr) return SocketAddress();
-    auto address = SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
+Result<transport::SocketAddress> read_address(const void* raw, std::size_t length, int family) {
+    if (raw == nullptr) return transport::SocketAddress();
+    auto address =
+        transport::SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
     if (address && address.value().family() != family)
         return Error{FI_ENODATA, fmt::format("{} has another address family", address.value())};
     return address;
@@ -103,40 +104,42 @@ Result<Ends> find_ends(const provider::InfoRequest& request, int family) {
 }
 
 // The interface selected by the system's routing for this destination.
-Result<Interface> find_route(const SocketAddress& destination) {
-    auto socket = open_datagram_socket(destination.family());
+Result<transport::Interface> find_route(const transport::SocketAddress& destination) {
+    auto socket = transport::open_datagram_socket(destination.family());
     if (!socket) return socket.error();
-    const SocketAddress to = destination.port() != 0 ? destination : destination.with_port(9);
+    const transport::SocketAddress to = destination.port() != 0 ? destination : destination.with_port(9);
     if (::connect(socket.value().get(), to.data(), to.size()) != 0)
         return system_error(errno, fmt::format("no route to {}", destination));
-    auto own = SocketAddress::of_socket(socket.value().get());
-    return own ? find_interface_by_address(own.value()) : Result<Interface>(own.error());
+    auto own = transport::SocketAddress::of_socket(socket.value().get());
+    return own ? transport::find_interface_by_address(own.value())
+               : Result<transport::Interface>(own.error());
 }
 
-Result<Interface> choose_interface(const Ends& ends, const std::string& domain, const std::string& named,
-                                   int family) {
+Result<transport::Interface> choose_interface(const Ends& ends, const std::string& domain,
+                                              const std::string& named, int family) {
     const auto& [source, destination] = ends;
     if (source.valid() && !source.is_wildcard()) {
-        auto owner = find_interface_by_address(source);
+        auto owner = transport::find_interface_by_address(source);
         if (owner && !domain.empty() && owner.value().name != domain)
             return Error{FI_ENODATA, fmt::format("{} is not an address of {}", source, domain)};
         return owner;
     }
-    if (!domain.empty()) return find_interface_by_name(domain);
-    if (const std::string of_device = interface_of_rdma_device(named); !of_device.empty())
-        return find_interface_by_name(of_device);
-    if (!named.empty()) return find_interface(named);
+    if (!domain.empty()) return transport::find_interface_by_name(domain);
+    if (const std::string of_device = transport::interface_of_rdma_device(named); !of_device.empty())
+        return transport::find_interface_by_name(of_device);
+    if (!named.empty()) return transport::find_interface(named);
     if (const unsigned index = destination.scope(); index != 0) {
         char name[IF_NAMESIZE];
-        return find_interface_by_name(::if_indextoname(index, name) != nullptr ? name
-                                                                               : std::to_string(index));
+        return transport::find_interface_by_name(
+            ::if_indextoname(index, name) != nullptr ? name : std::to_string(index));
     }
     if (destination.valid() && !destination.is_multicast()) return find_route(destination);
-    return find_interface_by_address(family == AF_INET ? SocketAddress(in_addr{INADDR_ANY}, 0)
-                                                       : SocketAddress(in6addr_any, 0));
+    return transport::find_interface_by_address(family == AF_INET
+                                                    ? transport::SocketAddress(in_addr{INADDR_ANY}, 0)
+                                                    : transport::SocketAddress(in6addr_any, 0));
 }
 
-bool put_address(const SocketAddress& address, void*& slot, std::size_t& length) {
+bool put_address(const transport::SocketAddress& address, void*& slot, std::size_t& length) {
     slot = std::malloc(address.size());
     if (slot == nullptr) return false;
     length = address.size();
@@ -195,14 +198,14 @@ Result<provider::InfoOwner> make_info(const provider::InfoRequest& request,
     if (!ends) return ends.error();
     const char* named = or_none(hints.domain_attr).name;
     std::string domain = named != nullptr ? named : "";
-    const std::string of_device = interface_of_rdma_device(domain);
+    const std::string of_device = transport::interface_of_rdma_device(domain);
     const bool over_verbs =
         !reliable && (domain.empty() ? settings.transport == provider::Carrier::verbs : !of_device.empty());
     auto chosen =
         choose_interface(ends.value(), of_device.empty() ? domain : of_device, settings.iface, family);
     if (!chosen) return chosen.error();
-    const Interface& interface = chosen.value();
-    if (auto fit = check({.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
+    const transport::Interface& interface = chosen.value();
+    if (auto fit = transport::check({.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
         !fit)
         return fit.error();
     std::size_t largest = largest_message(interface, family, type);
@@ -230,7 +233,9 @@ Result<provider::InfoOwner> make_info(const provider::InfoRequest& request,
     fill_domain(*info->domain_attr, or_none(hints.domain_attr));
     if (reliable) promise_reliable(*info);
     const auto& [source, destination] = ends.value();
-    const SocketAddress& own = source.valid() ? source : family == AF_INET ? *interface.v4 : *interface.v6;
+    const transport::SocketAddress& own = source.valid()      ? source
+                                          : family == AF_INET ? *interface.v4
+                                                              : *interface.v6;
     info->domain_attr->name = strdup(domain.c_str());
     info->fabric_attr->name = strdup(std::string(kFabricName).c_str());
     bool enough = info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr &&
@@ -274,10 +279,10 @@ Result<provider::InfoOwner> offers(const provider::InfoRequest& request) {
     return list;
 }
 
-Result<SocketAddress> own_address(const fi_info& info, const Interface& interface) {
+Result<transport::SocketAddress> own_address(const fi_info& info, const transport::Interface& interface) {
     if (info.src_addr != nullptr) {
-        auto address = SocketAddress::from(static_cast<const sockaddr*>(info.src_addr),
-                                           static_cast<socklen_t>(info.src_addrlen));
+        auto address = transport::SocketAddress::from(static_cast<const sockaddr*>(info.src_addr),
+                                                      static_cast<socklen_t>(info.src_addrlen));
         if (address && address.value().is_multicast())
             return Error{FI_EINVAL, fmt::format("{} cannot be the address of an endpoint", address.value())};
         return address;

@@ -33,6 +33,6 @@ Result<provider::InfoOwner> offers(const provider::InfoRequest& request);
 // True for endpoints of reliable messages, false for datagrams.
 bool is_reliable(const fi_info& info);
 // The address to which an endpoint with this info is bound.
-Result<SocketAddress> own_address(const fi_info& info, const Interface& interface);
+Result<transport::SocketAddress> own_address(const fi_info& info, const transport::Interface& interface);
 
 }  // namespace mcastcoll::datagram

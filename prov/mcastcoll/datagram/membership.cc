@@ -14,13 +14,14 @@ namespace {
 
 constexpr int kTurnMs = 1;
 
-Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
+Result<transport::SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
     const bool v4 = endpoint.family() == AF_INET;
     // Reads no more bytes than the address family needs.
-    auto group = SocketAddress::from(static_cast<const sockaddr*>(raw), SocketAddress::capacity());
+    auto group = transport::SocketAddress::from(static_cast<const sockaddr*>(raw),
+                                                transport::SocketAddress::capacity());
     if (!group) return group;
-    const SocketAddress& address = group.value();
-    const Interface& interface = endpoint.parent().interface;
+    const transport::SocketAddress& address = group.value();
+    const transport::Interface& interface = endpoint.parent().interface;
     if (address.family() != endpoint.family() || !address.is_multicast() || address.port() == 0)
         return Error{FI_EINVAL,
                      fmt::format("{} is not an IPv{} multicast group with a port", address, v4 ? 4 : 6)};
@@ -32,7 +33,8 @@ Result<SocketAddress> read_group(const Endpoint& endpoint, const void* raw) {
 
 }  // namespace
 
-Membership::Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context)
+Membership::Membership(Endpoint& endpoint, const transport::SocketAddress& group, bool may_send,
+                       void* context)
     : Object(endpoint.shared_from_this(), context), joined_{group, may_send, {}, {}, {}} {}
 
 int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc,
@@ -81,7 +83,7 @@ bool Membership::report_error(std::uint32_t event, int code, std::uint64_t data)
     return parent().events()->push(event, failed);
 }
 
-void Membership::report_lost(const SocketAddress& member, reliable::Loss how) {
+void Membership::report_lost(const transport::SocketAddress& member, reliable::Loss how) {
     // The join is not complete yet.
     if (fi_addr == 0) return;
     provider::log_line(provider::Level::info, "{}: {} {}", joined_.group, member,
@@ -95,7 +97,7 @@ void Membership::report_lost(const SocketAddress& member, reliable::Loss how) {
 }
 
 Result<void> Membership::listen(bool receives) {
-    if (VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
+    if (transport::VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
         auto joined = verbs->join(without_port(joined_.group));
         if (!joined) return joined.error();
         // A short membership is enough to learn the route for groups reachable without a join.
@@ -115,8 +117,10 @@ Result<void> Membership::listen(bool receives) {
 // complete.
 Result<void> Membership::probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions) {
     // A kernel without UDP_GRO delivers single packets.
-    (void)set_option(joined_.socket->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
-    const auto lost = [this](const SocketAddress& member, reliable::Loss how) { report_lost(member, how); };
+    (void)transport::set_option(joined_.socket->get(), IPPROTO_UDP, UDP_GRO, 1, "UDP_GRO").ok();
+    const auto lost = [this](const transport::SocketAddress& member, reliable::Loss how) {
+        report_lost(member, how);
+    };
     auto joined = parent().reliable()->join(joined_.group, joined_.socket->get(), directions, lost);
     if (!joined) return joined.error();
     joined_.reliable_group = std::move(joined).value();

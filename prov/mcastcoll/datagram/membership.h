@@ -12,7 +12,7 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
     // fi_join(). The event queue reports the system's result.
     static int join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
-    Membership(Endpoint& endpoint, const SocketAddress& group, bool may_send, void* context);
+    Membership(Endpoint& endpoint, const transport::SocketAddress& group, bool may_send, void* context);
     // Called by fi_close() before the object is deleted.
     void finish();
 
@@ -24,7 +24,7 @@ class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
     void linger(std::unique_lock<std::mutex>& lock);
     void turn(std::unique_lock<std::mutex>& lock);
     bool report(const Result<void>& joined);
-    void report_lost(const SocketAddress& member, reliable::Loss how);
+    void report_lost(const transport::SocketAddress& member, reliable::Loss how);
     bool report_error(std::uint32_t event, int code, std::uint64_t data);
 
     Joined joined_;

@@ -27,7 +27,7 @@ Result<void> Receiver::listen(int descriptor, bool group) {
     return add(descriptor, group ? kGroup : 0);
 }
 
-Result<void> Receiver::listen(MulticastTransport& queue_pair) {
+Result<void> Receiver::listen(transport::MulticastTransport& queue_pair) {
     queue_pair_ = &queue_pair;
     return add(queue_pair.descriptor(), kNoSocket);
 }
@@ -86,7 +86,7 @@ void Receiver::receive_from_queue_pair(std::size_t max, Take take) {
     for (; wanted() && !waiting_.empty(); waiting_.pop_front())
         put(waiting_.front().bytes, waiting_.front().source, take);
     if (!wanted()) return;
-    queue_pair_->receive(Nanoseconds{}, [&](Bytes bytes, const SocketAddress& source) {
+    queue_pair_->receive(Nanoseconds{}, [&](Bytes bytes, const transport::SocketAddress& source) {
         if (wanted())
             put(bytes, source, take);
         else
@@ -94,7 +94,7 @@ void Receiver::receive_from_queue_pair(std::size_t max, Take take) {
     });
 }
 
-void Receiver::put(Bytes bytes, const SocketAddress& source, Take take) {
+void Receiver::put(Bytes bytes, const transport::SocketAddress& source, Take take) {
     scatter(posted_.front().buffer(), 0, bytes);
     if (take(posted_.front(), {source, bytes.size(), true})) posted_.pop();
 }
@@ -104,7 +104,7 @@ void Receiver::receive_batch(int descriptor, bool group, std::size_t max, Take t
         msghdr& in = messages_[i].msg_hdr;
         in = {};
         in.msg_name = sources_[i].data();
-        in.msg_namelen = SocketAddress::capacity();
+        in.msg_namelen = transport::SocketAddress::capacity();
         in.msg_iov = posted_.at(i).pieces.data();
         in.msg_iovlen = posted_.at(i).count;
     }

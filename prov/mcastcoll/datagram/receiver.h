@@ -18,7 +18,7 @@
 namespace mcastcoll::datagram {
 
 struct Datagram {
-    SocketAddress source;
+    transport::SocketAddress source;
     std::size_t length = 0;  // of the datagram, which may be longer than the buffer
     bool multicast = false;  // received through a group
 };
@@ -32,7 +32,7 @@ class Receiver {
     Result<void> open(std::size_t max_posted);
     Result<void> listen(int descriptor, bool group);
     // For groups. The queue pair must outlive this object.
-    Result<void> listen(MulticastTransport& queue_pair);
+    Result<void> listen(transport::MulticastTransport& queue_pair);
     void stop(int descriptor);
 
     bool post(const PostedReceive& receive) { return posted_.push(receive); }
@@ -54,22 +54,22 @@ class Receiver {
     static constexpr std::size_t kBatch = 16;
     struct Waiting {
         std::vector<std::byte> bytes;
-        SocketAddress source;
+        transport::SocketAddress source;
     };
 
     Result<void> add(int descriptor, std::uint64_t kind);
     void receive_batch(int descriptor, bool group, std::size_t max, Take take);
     void receive_from_queue_pair(std::size_t max, Take take);
-    void put(Bytes bytes, const SocketAddress& source, Take take);
+    void put(Bytes bytes, const transport::SocketAddress& source, Take take);
 
     FileDescriptor poll_set_;
-    MulticastTransport* queue_pair_ = nullptr;
+    transport::MulticastTransport* queue_pair_ = nullptr;
     // Datagrams without a buffer: a queue pair delivers a whole batch, which may be more than the posted
     // buffers.
     std::deque<Waiting> waiting_;
     Ring<PostedReceive> posted_{0};
     std::array<mmsghdr, kBatch> messages_{};
-    std::array<SocketAddress, kBatch> sources_;
+    std::array<transport::SocketAddress, kBatch> sources_;
 };
 
 }  // namespace mcastcoll::datagram

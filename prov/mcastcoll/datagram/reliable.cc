@@ -23,22 +23,22 @@ constexpr Nanoseconds kLookAgain = Nanoseconds::from_ms(1);
 constexpr unsigned kMaxBehind = 64;
 constexpr Nanoseconds kWarnAgain = Nanoseconds::from_ms(60'000);
 
-reliable::Place place_of(const SocketAddress& address) {
+reliable::Place place_of(const transport::SocketAddress& address) {
     // A fresh copy, because the kernel may have left different values in unused bytes.
-    const SocketAddress plain(address.address_bytes(), address.port(), address.scope());
+    const transport::SocketAddress plain(address.address_bytes(), address.port(), address.scope());
     reliable::Place place;
     place.size = std::min(plain.bytes().size(), place.bytes.size());
     std::copy_n(plain.bytes().begin(), place.size, place.bytes.begin());
     return place;
 }
 
-SocketAddress address_of(const reliable::Place& place) {
-    auto address = SocketAddress::from_bytes(Bytes(place.bytes).first(place.size));
-    return address ? address.value() : SocketAddress();
+transport::SocketAddress address_of(const reliable::Place& place) {
+    auto address = transport::SocketAddress::from_bytes(Bytes(place.bytes).first(place.size));
+    return address ? address.value() : transport::SocketAddress();
 }
 
 // The key for authenticating a group's packets: derived from the process's secret, for this group only.
-std::optional<wire::Key> key_of(const SocketAddress& group, const provider::Settings& settings) {
+std::optional<wire::Key> key_of(const transport::SocketAddress& group, const provider::Settings& settings) {
     if (!settings.key || settings.security == wire::Security::off) return {};
     const Bytes address = group.address_bytes();
     std::vector<std::byte> context(address.begin(), address.end());
@@ -90,12 +90,13 @@ void leave_out(int socket, reliable::MemberId self, bool receives) {
 
 }  // namespace
 
-std::size_t largest_message(const Interface& interface, int family, fi_ep_type type) {
-    const std::size_t datagram = payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
+std::size_t largest_message(const transport::Interface& interface, int family, fi_ep_type type) {
+    const std::size_t datagram =
+        transport::payload_for({.interface = interface, .family = family == AF_INET ? 4 : 6});
     return type == FI_EP_RDM ? std::min(kLargestMessage, kWindow / 4 * payload_of(datagram)) : datagram;
 }
 
-Reliable::Group::Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
+Reliable::Group::Group(Reliable& owner, const transport::SocketAddress& address, int socket, OnLost on_lost,
                        const reliable::Config& config)
     : reliable_(owner),
       address_(address),
@@ -138,7 +139,8 @@ int Reliable::Group::send(Pieces pieces, std::size_t size) {
     return 0;
 }
 
-void Reliable::Group::on_packet(const reliable::Header& header, Bytes packet, const SocketAddress& source) {
+void Reliable::Group::on_packet(const reliable::Header& header, Bytes packet,
+                                const transport::SocketAddress& source) {
     const std::uint64_t before = protocol_.counters().unproven;
     const Nanoseconds now = monotonic_now();
     protocol_.on_packet(header, packet, place_of(source), now);
@@ -159,14 +161,14 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     if (packets.size() > unit && reliable_.sends_rows_) {
         const int error = transmit(socket, packets, unit, address_);
         if (error != EINVAL && error != EIO && error != EOPNOTSUPP && error != EMSGSIZE)
-            return !is_full(error);
+            return !transport::is_full(error);
         reliable_.sends_rows_ = false;
     }
     bool any = false;
     for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
         const Bytes one = packets.first(std::min(unit, packets.size()));
         // The rest of a started row is lost.
-        if (is_full(transmit(socket, one, one.size(), address_))) return any;
+        if (transport::is_full(transmit(socket, one, one.size(), address_))) return any;
         any = true;
     }
     return true;
@@ -228,12 +230,12 @@ Result<std::unique_ptr<Reliable>> Reliable::open(const Domain& domain, Inbox& in
     return made;
 }
 
-bool Reliable::has_joined(const SocketAddress& group) const {
+bool Reliable::has_joined(const transport::SocketAddress& group) const {
     return std::any_of(groups_.begin(), groups_.end(),
                        [&](const Group* one) { return one->address_ == group; });
 }
 
-Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& group, int socket,
+Result<std::unique_ptr<Reliable::Group>> Reliable::join(const transport::SocketAddress& group, int socket,
                                                         std::uint64_t directions, OnLost on_lost) {
     const bool receives = (directions & FI_RECV) != 0;
     std::uint64_t self = 0;
@@ -245,8 +247,10 @@ Result<std::unique_ptr<Reliable::Group>> Reliable::join(const SocketAddress& gro
     config.receives = receives;
     config.window = kWindow;
     config.payload = payload_;
-    const auto buffer = size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // reads the present size
-    config.room = buffer ? buffer.value() / datagram_cost(reliable::kHeaderBytes + payload_) : kWindow;
+    const auto buffer =
+        transport::size_buffer(socket, 0, SO_RCVBUFFORCE, SO_RCVBUF);  // reads the present size
+    config.room =
+        buffer ? buffer.value() / transport::datagram_cost(reliable::kHeaderBytes + payload_) : kWindow;
     leave_out(socket, config.self, receives);
     config.key = key_of(group, settings_);
     config.peer_timeout = Nanoseconds::from_ms(settings_.peer_timeout_ms);
@@ -301,7 +305,7 @@ bool Reliable::is_spoilt() {
     return percent > 0 && std::uniform_real_distribution<double>(0, 100)(spoiler_) < percent;
 }
 
-void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multicast) {
+void Reliable::on_packet(Bytes packet, const transport::SocketAddress& source, bool multicast) {
     const auto header = reliable::decode(packet);
     if (!header || (multicast && is_spoilt())) return;
     for (Group* group : groups_) {
@@ -314,11 +318,11 @@ void Reliable::on_packet(Bytes packet, const SocketAddress& source, bool multica
 // call tries again.
 bool Reliable::drain(int socket, bool multicast) {
     const std::uint64_t errors = received_.receive_errors;
-    const auto take = [&](Bytes packet, const SocketAddress& source) {
+    const auto take = [&](Bytes packet, const transport::SocketAddress& source) {
         on_packet(packet, source, multicast);
     };
     for (unsigned batch = 0; batch < kBatches; ++batch)
-        if (batch_.take(socket, take, received_) < MulticastTransport::kBatch)
+        if (batch_.take(socket, take, received_) < transport::MulticastTransport::kBatch)
             return received_.receive_errors == errors;
     return false;
 }

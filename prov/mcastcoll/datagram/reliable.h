@@ -22,22 +22,22 @@
 namespace mcastcoll::datagram {
 
 // Maximum size of a message. For datagrams: the size of an unfragmented one.
-std::size_t largest_message(const Interface& interface, int family, fi_ep_type type);
+std::size_t largest_message(const transport::Interface& interface, int family, fi_ep_type type);
 
 class Reliable {
   public:
     class Group;
 
     // Called for a lost member, with the kind of loss.
-    using OnLost = std::function<void(const SocketAddress&, reliable::Loss)>;
+    using OnLost = std::function<void(const transport::SocketAddress&, reliable::Loss)>;
 
     static Result<std::unique_ptr<Reliable>> open(const Domain& domain, Inbox& inbox, int own_socket,
                                                   int family);
 
-    bool has_joined(const SocketAddress& group) const;
+    bool has_joined(const transport::SocketAddress& group) const;
     // Joins a group received on this socket, in one or both of the directions FI_SEND and FI_RECV.
-    Result<std::unique_ptr<Group>> join(const SocketAddress& group, int socket, std::uint64_t directions,
-                                        OnLost on_lost);
+    Result<std::unique_ptr<Group>> join(const transport::SocketAddress& group, int socket,
+                                        std::uint64_t directions, OnLost on_lost);
     void progress();
     // Called before a thread sleeps on the receiver's descriptor.
     void arm();
@@ -45,7 +45,7 @@ class Reliable {
   private:
     Reliable(const provider::Settings& settings, Inbox& inbox, int own_socket, std::size_t payload);
     bool drain(int socket, bool multicast);
-    void on_packet(Bytes packet, const SocketAddress& source, bool multicast);
+    void on_packet(Bytes packet, const transport::SocketAddress& source, bool multicast);
     bool is_spoilt();
     void keep_alarm();
 
@@ -54,7 +54,7 @@ class Reliable {
     Inbox& inbox_;
     const int own_socket_;
     const std::size_t payload_;
-    WaitSet alarm_;
+    transport::WaitSet alarm_;
     Nanoseconds armed_for_ = kNever;
     bool slept_on_ = false;
     Nanoseconds looked_at_{};
@@ -62,15 +62,15 @@ class Reliable {
     unsigned behind_ = 0;  // consecutive turns with unread packets
     std::vector<Group*> groups_;
     std::vector<std::byte> message_;
-    ReceiveBatch batch_;
-    MulticastCounters received_;
+    transport::ReceiveBatch batch_;
+    transport::MulticastCounters received_;
     std::mt19937_64 spoiler_;
 };
 
 // One member's part in a group. Its destructor leaves the group.
 class Reliable::Group final : private reliable::Protocol::Host {
   public:
-    Group(Reliable& owner, const SocketAddress& address, int socket, OnLost on_lost,
+    Group(Reliable& owner, const transport::SocketAddress& address, int socket, OnLost on_lost,
           const reliable::Config& config);
     ~Group();
 
@@ -96,10 +96,10 @@ class Reliable::Group final : private reliable::Protocol::Host {
     void send(const reliable::Place& to, Bytes packet) override;
     bool deliver(const reliable::Member& from, std::uint8_t flags, Bytes piece) override;
     void lost(const reliable::Member& member, reliable::Loss how) override;
-    void on_packet(const reliable::Header& header, Bytes packet, const SocketAddress& source);
+    void on_packet(const reliable::Header& header, Bytes packet, const transport::SocketAddress& source);
 
     Reliable& reliable_;
-    const SocketAddress address_;
+    const transport::SocketAddress address_;
     const std::uint64_t key_;
     const int socket_;
     const OnLost on_lost_;

@@ -16,27 +16,30 @@ namespace mcastcoll::datagram {
 namespace {
 
 // Multicasts are sent on this interface, and also delivered to other processes of this host.
-Result<void> aim(int descriptor, const Interface& interface, int ttl, const SocketAddress& from) {
+Result<void> aim(int descriptor, const transport::Interface& interface, int ttl,
+                 const transport::SocketAddress& from) {
     if (from.family() == AF_INET6) {
         const int index = static_cast<int>(interface.index);
-        return set_options(descriptor, {{IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"},
-                                        {IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL"},
-                                        {IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"},
-                                        {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl, "IPV6_MULTICAST_HOPS"},
-                                        {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, "IPV6_MULTICAST_LOOP"}});
+        return transport::set_options(descriptor,
+                                      {{IPPROTO_IPV6, IPV6_V6ONLY, 1, "IPV6_V6ONLY"},
+                                       {IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL"},
+                                       {IPPROTO_IPV6, IPV6_MULTICAST_IF, index, "IPV6_MULTICAST_IF"},
+                                       {IPPROTO_IPV6, IPV6_MULTICAST_HOPS, ttl, "IPV6_MULTICAST_HOPS"},
+                                       {IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 1, "IPV6_MULTICAST_LOOP"}});
     }
-    const SocketAddress& source = from.is_wildcard() && interface.v4 ? *interface.v4 : from;
-    if (auto set = multicast_from(descriptor, interface, source); !set) return set;
+    const transport::SocketAddress& source = from.is_wildcard() && interface.v4 ? *interface.v4 : from;
+    if (auto set = transport::multicast_from(descriptor, interface, source); !set) return set;
     // IP_MULTICAST_ALL: with its default the socket would receive every group joined on the host.
-    return set_options(descriptor, {{IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"},
-                                    {IPPROTO_IP, IP_MULTICAST_TTL, ttl, "IP_MULTICAST_TTL"},
-                                    {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});
+    return transport::set_options(descriptor, {{IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL"},
+                                               {IPPROTO_IP, IP_MULTICAST_TTL, ttl, "IP_MULTICAST_TTL"},
+                                               {IPPROTO_IP, IP_MULTICAST_LOOP, 1, "IP_MULTICAST_LOOP"}});
 }
 
-Result<void> prepare(int descriptor, const provider::Settings& settings, const SocketAddress& address) {
-    if (auto size = size_buffer(descriptor, settings.rcvbuf, SO_RCVBUFFORCE, SO_RCVBUF); !size)
+Result<void> prepare(int descriptor, const provider::Settings& settings,
+                     const transport::SocketAddress& address) {
+    if (auto size = transport::size_buffer(descriptor, settings.rcvbuf, SO_RCVBUFFORCE, SO_RCVBUF); !size)
         return size.error();
-    if (auto size = size_buffer(descriptor, settings.sndbuf, SO_SNDBUFFORCE, SO_SNDBUF); !size)
+    if (auto size = transport::size_buffer(descriptor, settings.sndbuf, SO_SNDBUFFORCE, SO_SNDBUF); !size)
         return size.error();
     if (::bind(descriptor, address.data(), address.size()) != 0)
         return system_error(errno, fmt::format("cannot bind to {}", address));
@@ -44,7 +47,7 @@ Result<void> prepare(int descriptor, const provider::Settings& settings, const S
 }
 
 // Returns 0 or an errno value.
-int send_message(int socket, msghdr& message, const SocketAddress& to) {
+int send_message(int socket, msghdr& message, const transport::SocketAddress& to) {
     message.msg_name = const_cast<sockaddr*>(to.data());
     message.msg_namelen = to.size();
     ssize_t sent;
@@ -56,53 +59,56 @@ int send_message(int socket, msghdr& message, const SocketAddress& to) {
 
 }  // namespace
 
-Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface,
-                                                        const provider::Settings& settings, int family) {
-    VerbsOptions options;
+Result<std::unique_ptr<transport::VerbsTransport>> open_queue_pair(const transport::Interface& interface,
+                                                                   const provider::Settings& settings,
+                                                                   int family) {
+    transport::VerbsOptions options;
     options.interface = interface;
     options.family = family == AF_INET ? 4 : 6;
     options.ttl = settings.ttl;
     options.receives = settings.receives;
     options.max_memberships = settings.memberships;
-    return open_verbs(options);
+    return transport::open_verbs(options);
 }
 
-Result<FileDescriptor> open_own_socket(const Interface& interface, const provider::Settings& settings,
-                                       const SocketAddress& address) {
-    auto socket = open_datagram_socket(address.family());
+Result<FileDescriptor> open_own_socket(const transport::Interface& interface,
+                                       const provider::Settings& settings,
+                                       const transport::SocketAddress& address) {
+    auto socket = transport::open_datagram_socket(address.family());
     if (!socket) return socket;
     const int descriptor = socket.value().get();
     auto done = aim(descriptor, interface, settings.ttl, address);
     if (done) done = prepare(descriptor, settings, address);
     // Set only after bind(): no other socket can bind the same address, but groups with the same port can be
     // joined.
-    if (done) done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (done) done = transport::set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
     if (!done) return done.error();
     return socket;
 }
 
-Result<FileDescriptor> open_group_socket(const Interface& interface, const provider::Settings& settings,
-                                         const SocketAddress& group) {
-    auto socket = open_datagram_socket(group.family());
+Result<FileDescriptor> open_group_socket(const transport::Interface& interface,
+                                         const provider::Settings& settings,
+                                         const transport::SocketAddress& group) {
+    auto socket = transport::open_datagram_socket(group.family());
     if (!socket) return socket;
     const int descriptor = socket.value().get();
-    auto done = set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
-    if (done) done = receive_own_groups(descriptor, group.family());
+    auto done = transport::set_option(descriptor, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+    if (done) done = transport::receive_own_groups(descriptor, group.family());
     if (done) done = prepare(descriptor, settings, group);
     if (!done) return done.error();
-    if (const int error = change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))
+    if (const int error = transport::change_membership(descriptor, MCAST_JOIN_GROUP, group, interface.index))
         return system_error(error, fmt::format("cannot join {} on {}", group, interface.name));
     return socket;
 }
 
-int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to) {
+int transmit(int socket, std::span<const iovec> pieces, const transport::SocketAddress& to) {
     msghdr out{};
     out.msg_iov = const_cast<iovec*>(pieces.data());
     out.msg_iovlen = pieces.size();
     return send_message(socket, out, to);
 }
 
-int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to) {
+int transmit(int socket, Bytes packets, std::size_t unit, const transport::SocketAddress& to) {
     iovec piece{const_cast<std::byte*>(packets.data()), packets.size()};
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(std::uint16_t))> control{};
     msghdr out{};

@@ -18,20 +18,23 @@ namespace mcastcoll::datagram {
 // address alone identifies a group; the port of a join is ignored. The device does not report the group of a
 // received datagram. A group used only for sending must therefore not be joined; InfiniBand requires the join
 // all the same.
-Result<std::unique_ptr<VerbsTransport>> open_queue_pair(const Interface& interface,
-                                                        const provider::Settings& settings, int family);
-inline SocketAddress without_port(const SocketAddress& group) {
+Result<std::unique_ptr<transport::VerbsTransport>> open_queue_pair(const transport::Interface& interface,
+                                                                   const provider::Settings& settings,
+                                                                   int family);
+inline transport::SocketAddress without_port(const transport::SocketAddress& group) {
     return group.with_port(0).with_scope(0);
 }
 
 // Bound to `address`, which may be the wildcard and may have port 0. Multicasts are sent on `interface`.
-Result<FileDescriptor> open_own_socket(const Interface& interface, const provider::Settings& settings,
-                                       const SocketAddress& address);
-Result<FileDescriptor> open_group_socket(const Interface& interface, const provider::Settings& settings,
-                                         const SocketAddress& group);
+Result<FileDescriptor> open_own_socket(const transport::Interface& interface,
+                                       const provider::Settings& settings,
+                                       const transport::SocketAddress& address);
+Result<FileDescriptor> open_group_socket(const transport::Interface& interface,
+                                         const provider::Settings& settings,
+                                         const transport::SocketAddress& group);
 
 // Sends a message in pieces. Returns 0 or an errno value.
-int transmit(int socket, std::span<const iovec> pieces, const SocketAddress& to);
+int transmit(int socket, std::span<const iovec> pieces, const transport::SocketAddress& to);
 // Sends packets of `unit` bytes each, or a single packet.
-int transmit(int socket, Bytes packets, std::size_t unit, const SocketAddress& to);
+int transmit(int socket, Bytes packets, std::size_t unit, const transport::SocketAddress& to);
 }  // namespace mcastcoll::datagram

@@ -11,14 +11,14 @@ namespace {
 
 // Converts an errno value to the result of a call.
 int answer(int error) {
-    return is_full(error) ? -FI_EAGAIN : -error;
+    return transport::is_full(error) ? -FI_EAGAIN : -error;
 }
 
 }  // namespace
 
 int Endpoint::send_to_peer(fi_addr_t to, Pieces pieces) const {
     if (reliable_) return -FI_EOPNOTSUPP;
-    const SocketAddress* peer = addresses_->find(to);
+    const transport::SocketAddress* peer = addresses_->find(to);
     return peer != nullptr ? answer(transmit(socket_.get(), pieces, *peer)) : -FI_EINVAL;
 }
 
@@ -29,7 +29,7 @@ int Endpoint::send_to_group(fi_addr_t to, Pieces pieces, std::size_t size) {
     if (!joined.may_send) return -FI_EACCES;
     if (reliable_) return joined.reliable_group->send(pieces, size);
     if (!verbs_) return answer(transmit(socket_.get(), pieces, joined.group));
-    const ::mcastcoll::Datagram datagram{gather(pieces, gathered_), {}};
+    const transport::Datagram datagram{gather(pieces, gathered_), {}};
     const auto [accepted, error] = verbs_->send(std::span(&datagram, 1), {without_port(joined.group), true});
     return accepted == 1 ? 0 : error == 0 ? -FI_EAGAIN : -error;
 }
@@ -114,12 +114,12 @@ void Endpoint::receive() {
 }
 
 // A member must not receive its own multicasts.
-bool Endpoint::is_own(const SocketAddress& source) const {
+bool Endpoint::is_own(const transport::SocketAddress& source) const {
     if (source.port() != address_.port()) return false;
     if (!address_.is_wildcard()) return source.same_host(address_);
     const auto& own = parent().interface.addresses;
     return std::any_of(own.begin(), own.end(),
-                       [&](const SocketAddress& address) { return address.same_host(source); });
+                       [&](const transport::SocketAddress& address) { return address.same_host(source); });
 }
 
 }  // namespace mcastcoll::datagram

@@ -14,7 +14,7 @@ namespace mcastcoll::host {
 Process this_process() {
     Process self;
     self.pid = static_cast<std::uint32_t>(::getpid());
-    if (auto start = process_start_time(::getpid())) self.start_time = start.value();
+    if (auto start = transport::process_start_time(::getpid())) self.start_time = start.value();
     return self;
 }
 
@@ -33,7 +33,7 @@ bool is_alive(std::uint32_t pid, std::uint64_t start_time) {
         pollfd entry{process.get(), POLLIN, 0};
         if (::poll(&entry, 1, 0) > 0) return false;
     }
-    const auto found = process_start_time(number);
+    const auto found = transport::process_start_time(number);
     return !found || start_time == 0 || found.value() == start_time;
 }
 

@@ -83,9 +83,9 @@ void CollectiveEndpoint::note_busy() {
 // hosts may occupy all receive buffers.
 void CollectiveEndpoint::end_foreign_connections(Nanoseconds time) {
     std::size_t ended = 0;
-    SocketAddress one;
+    transport::SocketAddress one;
     if (listens_at_ && messenger->is_starved())
-        ended = ports::end_connections(*listens_at_, [&](const SocketAddress& from) {
+        ended = ports::end_connections(*listens_at_, [&](const transport::SocketAddress& from) {
             if (has_members_at(from)) return false;
             one = from;
             return true;
@@ -102,9 +102,9 @@ void CollectiveEndpoint::end_foreign_connections(Nanoseconds time) {
 }
 
 // Compares with the members of all groups: a member connects from the address at which it listens.
-bool CollectiveEndpoint::has_members_at(const SocketAddress& host) const {
+bool CollectiveEndpoint::has_members_at(const transport::SocketAddress& host) const {
     const auto is_there = [&](const wire::ByteString& address) {
-        const auto member = SocketAddress::from_bytes(address);
+        const auto member = transport::SocketAddress::from_bytes(address);
         return member && member.value().same_host(host);
     };
     return is_there(own_address_) || std::ranges::any_of(groups_, [&](const auto& group) {
@@ -131,13 +131,16 @@ void CollectiveEndpoint::receive_multicasts(Nanoseconds time) {
     // Two batches at a time: enough to keep up, few enough to let all other work have its turn.
     for (int batch = 0; batch < 2; ++batch) {
         const std::size_t taken = multicast.transport().receive(
-            time, [&](MutableBytes bytes, const SocketAddress& source) { on_datagram(bytes, source, time); });
-        if (taken < MulticastTransport::kBatch) break;
+            time, [&](MutableBytes bytes, const transport::SocketAddress& source) {
+                on_datagram(bytes, source, time);
+            });
+        if (taken < transport::MulticastTransport::kBatch) break;
     }
 }
 
 // Groups share addresses and sockets. The key in the header identifies the group.
-void CollectiveEndpoint::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds time) {
+void CollectiveEndpoint::on_datagram(MutableBytes bytes, const transport::SocketAddress& source,
+                                     Nanoseconds time) {
     if (bytes.size() < wire::kHeaderBytes) {
         ++groups_.strays().bad_packet;
         return;

@@ -63,14 +63,14 @@ class CollectiveEndpoint final : public Facilities, private ports::Messenger::Re
     void report_lost(fi_addr_t peer, int error, std::string_view reason, Nanoseconds now);
     void note_busy();
     void end_foreign_connections(Nanoseconds now);
-    bool has_members_at(const SocketAddress& host) const;
+    bool has_members_at(const transport::SocketAddress& host) const;
     void read_service_socket(Nanoseconds now);
     std::uint64_t foreign_datagrams() const {
         return joins.foreign_datagrams() + secrets.foreign_datagrams();
     }
     Nanoseconds set_service_wakes();
     void receive_multicasts(Nanoseconds now);
-    void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
+    void on_datagram(MutableBytes bytes, const transport::SocketAddress& source, Nanoseconds now);
     Result<JoinRequest> make_join_request(const fi_collective_addr& address, void* context);
     Result<void> add_munge_request(JoinRequest& join_request, const wire::ByteString& set_key);
     void remove_done() noexcept;
@@ -92,7 +92,7 @@ class CollectiveEndpoint final : public Facilities, private ports::Messenger::Re
     bool service_wakes_ = true, slept_ = false;
     std::uint64_t foreign_messages_ = 0, foreign_connections_ended_ = 0;
     // The private endpoint's address. Empty if source addresses cannot distinguish members from other hosts.
-    std::optional<SocketAddress> listens_at_;
+    std::optional<transport::SocketAddress> listens_at_;
     ports::ForeignConnectionPace foreign_pace_;
 
     // The data for mcastcoll-topo --job about this endpoint, in a file of its own (topology/job_report.h).

@@ -28,7 +28,7 @@ constexpr std::size_t kRoomWanted = std::size_t{1} << 20;
 // Finds the place of this process. The address is the inner endpoint's, normalised; it may be an address
 // without a subnet. A process without room for shared memory counts as a separate host.
 topology::Discovery find_own_place(const topology::Override& given, const wire::ByteString& inner_address) {
-    const auto address = SocketAddress::from_bytes(inner_address);
+    const auto address = transport::SocketAddress::from_bytes(inner_address);
     topology::Discovery found =
         topology::discover(given, address ? address.value().address_bytes() : Bytes());
     if (const auto room = host::Segment::probe(kRoomWanted); !room && found.place.at(topology::Level::host)) {
@@ -41,8 +41,8 @@ topology::Discovery find_own_place(const topology::Override& given, const wire::
 // Removes the parts of an inner address in which members' views differ: padding, scope, trailing zeros of a
 // name.
 wire::ByteString normalise_address(Bytes inner_address) {
-    if (const auto socket = SocketAddress::from_bytes(inner_address)) {
-        const SocketAddress plain(socket.value().address_bytes(), socket.value().port());
+    if (const auto socket = transport::SocketAddress::from_bytes(inner_address)) {
+        const transport::SocketAddress plain(socket.value().address_bytes(), socket.value().port());
         const auto* at = reinterpret_cast<const std::byte*>(plain.data());
         return wire::ByteString(at, at + plain.size());
     }
@@ -57,10 +57,10 @@ wire::ByteString normalise_address(Bytes inner_address) {
 
 // The interface index of a link-local inner address, which is valid on one link only; otherwise 0.
 std::uint32_t scope_of(Bytes inner_address) {
-    const auto own = SocketAddress::from_bytes(inner_address);
+    const auto own = transport::SocketAddress::from_bytes(inner_address);
     if (!own || own.value().family() != AF_INET6 || !own.value().is_link_local()) return 0;
     if (own.value().scope() != 0) return own.value().scope();
-    const auto found = find_interface_by_address(own.value());
+    const auto found = transport::find_interface_by_address(own.value());
     return found ? found.value().index : 0;
 }
 
@@ -170,12 +170,13 @@ Result<void> CollectiveEndpoint::open() {
     service_socket.use(*messenger);
     // Members of other sites connect from the addresses of their gateways, so sources do not identify
     // members.
-    if (auto own = SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
+    if (auto own = transport::SocketAddress::from_bytes(messenger->address()); own && !settings.has_gateways)
         listens_at_ = own.value();
-    PeerWatchOptions watching;
+    transport::PeerWatchOptions watching;
     watching.host_timeout_ms = settings.host_timeout_ms;
     watching.has_gateways = settings.has_gateways;
-    if (auto own = SocketAddress::from_bytes(own_address_)) watching.local = own.value().seen_from(scope);
+    if (auto own = transport::SocketAddress::from_bytes(own_address_))
+        watching.local = own.value().seen_from(scope);
     if (auto opened = watch.open(watching); !opened) return opened.error();
     if (auto opened = wait_set.open(); !opened) return opened.error();
     open_multicast();
@@ -346,8 +347,8 @@ void CollectiveEndpoint::write_statistics() const {
         total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
         total.messages_sent, total.naks_sent);
     if (settings.stats.empty()) return;
-    const MulticastCounters wire = multicast.counters();
-    const VerbsTransport* const verbs = multicast.verbs();
+    const transport::MulticastCounters wire = multicast.counters();
+    const transport::VerbsTransport* const verbs = multicast.verbs();
     std::string text;
     const auto add = [&](std::string_view name, std::uint64_t value) {
         text += fmt::format("{}\n  \"{}\": {}", text.empty() ? "{" : ",", name, value);

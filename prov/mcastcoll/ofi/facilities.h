@@ -30,7 +30,7 @@ struct Facilities {
     provider::FidOwner<fid_fabric> fabric;
     std::unique_ptr<ports::Messenger> messenger;
     ports::ProcessWatch watch;
-    WaitSet wait_set;
+    transport::WaitSet wait_set;
     group::Joins joins{service_socket};
     // For joins whose secret MUNGE carries.
     group::SecretExchanges secrets;

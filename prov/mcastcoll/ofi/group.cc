@@ -99,7 +99,7 @@ void Group::within(Nanoseconds now, FunctionRef<void()> body) noexcept {
     if (thrown != 0) core_->break_down(-thrown, now);
 }
 
-void Group::on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now) {
+void Group::on_datagram(MutableBytes bytes, const transport::SocketAddress& source, Nanoseconds now) {
     const group::LevelSet& levels = core_->levels();
     const std::size_t sender = index_of(wire::peek_sender(bytes));
     const auto& segment = levels.placement().segment();
@@ -238,7 +238,7 @@ std::string Group::describe_stray_hello() {
     return fmt::format(
         "rank {} at {} sends hellos for a group that is unknown here: check that all members have the same "
         "FI_MCASTCOLL_KEY_FILE, FI_MCASTCOLL_SECURITY and list of members",
-        index_of(stray->hello.rank), RendezvousSource::from_bytes(stray->source).to_string());
+        index_of(stray->hello.rank), transport::RendezvousSource::from_bytes(stray->source).to_string());
 }
 
 void Group::join_ended(int error) {
@@ -271,7 +271,7 @@ void Group::completed(std::uint64_t cookie, int error) {
 
 std::string Group::address_of(Rank rank) const {
     const wire::ByteString& bytes = (*join_request_.members)[index_of(rank)];
-    const auto address = SocketAddress::from_bytes(bytes);
+    const auto address = transport::SocketAddress::from_bytes(bytes);
     return address ? fmt::format("{}", address.value())
                    : std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }

@@ -61,7 +61,7 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     bool comes_from(Rank rank, const group::Source& source) override;
     void within(Nanoseconds now, FunctionRef<void()> body) noexcept override;
     // Handles a multicast datagram with this group's key.
-    void on_datagram(MutableBytes bytes, const SocketAddress& source, Nanoseconds now);
+    void on_datagram(MutableBytes bytes, const transport::SocketAddress& source, Nanoseconds now);
 
     // Returns 0 or -FI_E*. over: receives the outcome of a blocking call; null: the outcome goes to the
     // completion queue.

@@ -14,7 +14,7 @@ namespace {
 
 // True if bind() succeeds: no process of this network namespace uses the port. Any error of bind() counts as
 // use.
-bool is_unused_here(const SocketAddress& at) {
+bool is_unused_here(const transport::SocketAddress& at) {
     const FileDescriptor probe(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
     return probe.valid() && ::bind(probe.get(), at.data(), at.size()) == 0;
 }
@@ -24,11 +24,11 @@ bool is_unused_here(const SocketAddress& at) {
 // member costs a socket.
 bool is_shared_with_others(const std::vector<wire::ByteString>& members, const wire::ByteString& own) {
     constexpr std::size_t kMaxProbed = 64;
-    const auto here = SocketAddress::from_bytes(own);
+    const auto here = transport::SocketAddress::from_bytes(own);
     if (!here || members.size() < 3 || members.size() > kMaxProbed) return false;
     return std::ranges::all_of(members, [&](const wire::ByteString& member) {
         if (member == own) return true;
-        const auto there = SocketAddress::from_bytes(member);
+        const auto there = transport::SocketAddress::from_bytes(member);
         return there && there.value().same_host(here.value()) && there.value().port() != 0 &&
                !there.value().is_link_local() && is_unused_here(there.value());
     });
@@ -43,7 +43,7 @@ Result<void> check_members(const std::vector<wire::ByteString>& members, const w
                      fmt::format("all {} members have the address of this host, {}, but the other members "
                                  "are not on this host: other hosts have the same address. Set "
                                  "FI_MCASTCOLL_IFACE to the interface that connects the hosts",
-                                 members.size(), SocketAddress::from_bytes(own).value())};
+                                 members.size(), transport::SocketAddress::from_bytes(own).value())};
     return {};
 }
 

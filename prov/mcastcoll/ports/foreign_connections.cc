@@ -15,12 +15,12 @@ namespace {
 
 // Returns the peer of this socket if the connection was accepted at `own`. Outgoing connections have other
 // local ports, because `own` is bound.
-std::optional<SocketAddress> peer_of(int descriptor, const SocketAddress& own) {
-    const auto name = SocketAddress::of_socket(descriptor);
+std::optional<transport::SocketAddress> peer_of(int descriptor, const transport::SocketAddress& own) {
+    const auto name = transport::SocketAddress::of_socket(descriptor);
     if (!name || name.value().port() != own.port() || !(own.is_wildcard() || name.value().same_host(own)))
         return {};
-    SocketAddress peer;
-    socklen_t length = SocketAddress::capacity();
+    transport::SocketAddress peer;
+    socklen_t length = transport::SocketAddress::capacity();
     // A listening socket has no peer.
     if (::getpeername(descriptor, peer.data(), &length) != 0 || !peer.valid()) return {};
     return peer;
@@ -34,7 +34,8 @@ bool is_stream(int descriptor) {
 
 }  // namespace
 
-std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_foreign) {
+std::size_t end_connections(const transport::SocketAddress& own,
+                            FunctionRef<bool(const transport::SocketAddress&)> is_foreign) {
     const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/fd"), &::closedir);
     if (!all) return 0;
     std::size_t ended = 0;

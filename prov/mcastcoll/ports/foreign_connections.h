@@ -14,6 +14,7 @@ namespace mcastcoll::ports {
 // Shuts down the process's TCP connections accepted at `own` whose peer `is_foreign` selects. Returns their
 // number. Each socket is examined through a duplicate of its descriptor, so a descriptor closed and reused by
 // another thread in the meantime is never shut down.
-std::size_t end_connections(const SocketAddress& own, FunctionRef<bool(const SocketAddress&)> is_foreign);
+std::size_t end_connections(const transport::SocketAddress& own,
+                            FunctionRef<bool(const transport::SocketAddress&)> is_foreign);
 
 }  // namespace mcastcoll::ports

@@ -12,8 +12,8 @@
 
 namespace mcastcoll::ports {
 
-static_assert(MulticastQueue::kMax <= engine::kSentTogether &&
-                  MulticastQueue::kMax <= wire::Protection::kSealedAtOnce,
+static_assert(transport::MulticastQueue::kMax <= engine::kSentTogether &&
+                  transport::MulticastQueue::kMax <= wire::Protection::kSealedAtOnce,
               "payloads are where they were when a full queue is flushed");
 
 int GroupMulticast::offer(wire::Welcome& welcome, const group::Hellos& hellos) {
@@ -52,7 +52,7 @@ provider::Carrier GroupMulticast::choose_carrier(const group::Hellos& hellos,
 // Rank 0 alone chooses the addresses, and the welcome carries them to all members, because members may have
 // different parent groups. Only the leaders of hosts listen. Each of several segments has its own address,
 // since segments do not receive each other's multicasts.
-void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
+void GroupMulticast::choose_addresses(wire::Welcome& welcome, const transport::SocketAddress& own_address,
                                       const group::Hellos& hellos, const levels::Placement& placement) {
     welcome.address_scheme = static_cast<std::uint8_t>(engine::AddressScheme::own);
     welcome.range_of.assign(members_.size(), 0);
@@ -76,14 +76,14 @@ void GroupMulticast::choose_addresses(wire::Welcome& welcome, const SocketAddres
         borrow(welcome, own_address, *borrowed, room, placement);
 }
 
-void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_address,
+void GroupMulticast::borrow(wire::Welcome& welcome, const transport::SocketAddress& own_address,
                             const BorrowedAddress& borrowed, bool room, const levels::Placement& placement) {
     std::vector<std::uint32_t> subset = borrowed.ranks;
     std::sort(subset.begin(), subset.end());
     const engine::AddressChoice choice = engine::choose_scheme(subset, borrowed.places, room, wanted_);
     welcome.address_scheme = static_cast<std::uint8_t>(choice.scheme);
     explain_choice(borrowed, choice);
-    const SocketAddress& shared_address = borrowed.address;
+    const transport::SocketAddress& shared_address = borrowed.address;
     if (choice.scheme == engine::AddressScheme::own || choice.scheme == engine::AddressScheme::parent) {
         welcome.group_addresses = {
             encode_address(choice.scheme == engine::AddressScheme::own ? own_address : shared_address)};
@@ -92,8 +92,8 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const SocketAddress& own_add
     const int family = shared_address.family() == AF_INET ? 4 : 6;
     for (std::size_t i = 0; i < choice.cover.size(); ++i) {
         const engine::AlignedRange& range = choice.cover[i];
-        welcome.group_addresses.push_back(encode_address(
-            range_group_address(family, borrowed.key, range.level, range.index, shared_address.port())));
+        welcome.group_addresses.push_back(encode_address(transport::range_group_address(
+            family, borrowed.key, range.level, range.index, shared_address.port())));
         for (std::size_t place = 0; place < borrowed.ranks.size(); ++place)
             if (borrowed.ranks[place] >= range.first() && borrowed.ranks[place] < range.end(borrowed.places))
                 welcome.range_of[placement.segment()[place]] = static_cast<std::uint8_t>(i);
@@ -125,7 +125,7 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
         return;
     }
     const std::uint32_t self = placement.self();
-    std::vector<Outlet> outlets;
+    std::vector<transport::Outlet> outlets;
     for (const wire::ByteString& encoded : welcome.group_addresses) {
         const auto address = decode_address(encoded);
         if (!address) {
@@ -152,7 +152,8 @@ void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement&
 std::string GroupMulticast::name() const {
     if (outlets_.empty()) return "(elsewhere)";
     std::string names;
-    for (const Outlet& outlet : outlets_) names += (names.empty() ? "" : ", ") + outlet.group.to_string();
+    for (const transport::Outlet& outlet : outlets_)
+        names += (names.empty() ? "" : ", ") + outlet.group.to_string();
     return outlets_.size() == 1
                ? names
                : fmt::format("{}: {}", address_scheme_ == engine::AddressScheme::tree ? "tree" : "chain",
@@ -190,8 +191,8 @@ std::optional<BorrowedAddress> GroupMulticast::share_address(const std::vector<w
     return borrowed;
 }
 
-bool GroupMulticast::may_come_from(std::uint32_t rank, const SocketAddress& source) {
-    const SocketAddress& known = sources_[rank];
+bool GroupMulticast::may_come_from(std::uint32_t rank, const transport::SocketAddress& source) {
+    const transport::SocketAddress& known = sources_[rank];
     if (known.same_host(source) && (known.port() == 0 || known.port() == source.port())) return true;
     ++wrong_sources_;
     return false;

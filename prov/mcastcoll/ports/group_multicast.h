@@ -14,7 +14,7 @@ namespace mcastcoll::ports {
 // A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
 // lending group.
 struct BorrowedAddress {
-    SocketAddress address;
+    transport::SocketAddress address;
     GroupKey key{};
     std::uint32_t places = 0;  // number of positions in the lending group
     std::vector<std::uint32_t> ranks;
@@ -55,18 +55,18 @@ class GroupMulticast final : public group::Multicast {
 
     // A datagram of a member must come from the member's address and, once the first valid datagram has
     // arrived, from the same port.
-    bool may_come_from(std::uint32_t rank, const SocketAddress& source);
-    void came_from(std::uint32_t rank, const SocketAddress& source) {
+    bool may_come_from(std::uint32_t rank, const transport::SocketAddress& source);
+    void came_from(std::uint32_t rank, const transport::SocketAddress& source) {
         if (sources_[rank].port() == 0) sources_[rank] = source;
     }
     std::uint64_t wrong_sources() const { return wrong_sources_; }
 
   private:
     provider::Carrier choose_carrier(const group::Hellos& hellos, const levels::Placement& placement) const;
-    void choose_addresses(wire::Welcome& welcome, const SocketAddress& own_address,
+    void choose_addresses(wire::Welcome& welcome, const transport::SocketAddress& own_address,
                           const group::Hellos& hellos, const levels::Placement& placement);
-    void borrow(wire::Welcome& welcome, const SocketAddress& own_address, const BorrowedAddress& borrowed,
-                bool room, const levels::Placement& placement);
+    void borrow(wire::Welcome& welcome, const transport::SocketAddress& own_address,
+                const BorrowedAddress& borrowed, bool room, const levels::Placement& placement);
     void explain_choice(const BorrowedAddress& borrowed, const engine::AddressChoice& choice) const;
 
     MulticastSockets& sockets_;
@@ -76,16 +76,16 @@ class GroupMulticast final : public group::Multicast {
     const Lender lender_;
     engine::AddressScheme address_scheme_ = engine::AddressScheme::own;
     // One for each range of ranks; empty without multicast.
-    std::vector<Outlet> outlets_;
-    Membership membership_;  // in the address of this member's own range
+    std::vector<transport::Outlet> outlets_;
+    transport::Membership membership_;  // in the address of this member's own range
     // In the address that this member has offered as rank 0, until the member has joined.
-    Membership offered_;
+    transport::Membership offered_;
     std::string why_not_;
     // Source addresses of the members' multicasts, by rank. The port is 0 until a probe has arrived.
-    std::vector<SocketAddress> sources_;
+    std::vector<transport::SocketAddress> sources_;
     std::uint64_t wrong_sources_ = 0;
     std::map<wire::ByteString, std::uint32_t> place_by_address_;  // filled at the first use
-    MulticastQueue queue_;
+    transport::MulticastQueue queue_;
     std::size_t payload_bytes_ = 0;
     bool send_error_logged_ = false;
 };

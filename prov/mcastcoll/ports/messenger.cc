@@ -40,9 +40,10 @@ void clear_port(void* address, std::size_t length) {
 
 // An address contains the scope of its owner's process, a number valid only on the owner's host.
 wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& peer) {
-    const auto from = SocketAddress::from_bytes(own), to = SocketAddress::from_bytes(peer);
+    const auto from = transport::SocketAddress::from_bytes(own),
+               to = transport::SocketAddress::from_bytes(peer);
     if (!from || !to) return peer;
-    const SocketAddress here = to.value().seen_from(from.value().scope());
+    const transport::SocketAddress here = to.value().seen_from(from.value().scope());
     wire::ByteString result = peer;
     const Bytes bytes = here.bytes();
     std::copy(bytes.begin(), bytes.end(), result.begin());

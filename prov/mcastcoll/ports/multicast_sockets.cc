@@ -22,7 +22,7 @@ constexpr int kPortAttempts = 8;
 
 }  // namespace
 
-wire::ByteString encode_address(const SocketAddress& address) {
+wire::ByteString encode_address(const transport::SocketAddress& address) {
     wire::ByteString bytes(3);
     bytes[0] = static_cast<std::byte>(address.family() == AF_INET ? 4 : 6);
     wire::put(bytes.data() + 1, address.port());
@@ -31,11 +31,11 @@ wire::ByteString encode_address(const SocketAddress& address) {
     return bytes;
 }
 
-std::optional<SocketAddress> decode_address(const wire::ByteString& bytes) {
+std::optional<transport::SocketAddress> decode_address(const wire::ByteString& bytes) {
     const bool v4 = bytes.size() == 3 + sizeof(in_addr) && bytes[0] == std::byte{4};
     const bool v6 = bytes.size() == 3 + sizeof(in6_addr) && bytes[0] == std::byte{6};
     if (!v4 && !v6) return {};
-    return SocketAddress(Bytes(bytes).subspan(3), wire::get<std::uint16_t>(bytes.data() + 1));
+    return transport::SocketAddress(Bytes(bytes).subspan(3), wire::get<std::uint16_t>(bytes.data() + 1));
 }
 
 void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
@@ -60,10 +60,10 @@ void MulticastSockets::give_up(const std::string& why) {
 }
 
 // Also joins an address briefly, to learn how much the kernel buffers and whether multicast works at all.
-Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
-    auto opened = MulticastHub::open(udp_options(settings_, *choice_));
+Result<std::unique_ptr<transport::MulticastHub>> MulticastSockets::open_udp() {
+    auto opened = transport::MulticastHub::open(udp_options(settings_, *choice_));
     if (!opened) return opened.error();
-    MulticastHub& hub = *opened.value();
+    transport::MulticastHub& hub = *opened.value();
     Result<void> tried = {};
     for (int attempt = 0; attempt < kPortAttempts; ++attempt) {
         const auto identity = new_identity(provider::Carrier::udp);
@@ -91,10 +91,10 @@ Result<std::unique_ptr<MulticastHub>> MulticastSockets::open_udp() {
 Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     auto udp = open_udp();
     if (!udp) return udp.error();
-    std::unique_ptr<JoinableTransport> paths = std::move(udp).value();
+    std::unique_ptr<transport::JoinableTransport> paths = std::move(udp).value();
     if (auto verbs = open_verbs_transport(inner_is_verbs)) {
-        VerbsTransport* const opened = verbs.value().get();
-        auto both = open_both(std::move(paths), std::move(verbs).value());
+        transport::VerbsTransport* const opened = verbs.value().get();
+        auto both = transport::open_both(std::move(paths), std::move(verbs).value());
         if (!both) return both.error();
         paths = std::move(both).value();
         verbs_ = opened;
@@ -107,23 +107,24 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     hub_ = paths.get();
     transport_ = std::move(paths);
     if (settings_.fault.spoils()) {
-        InterceptorSpec spec = settings_.fault;
+        transport::InterceptorSpec spec = settings_.fault;
         spec.seed += static_cast<std::uint64_t>(getpid());  // members must not lose the same datagrams
-        transport_ = std::make_unique<Interceptor>(std::move(transport_), spec);
+        transport_ = std::make_unique<transport::Interceptor>(std::move(transport_), spec);
     }
     return {};
 }
 
 // Also joins a group briefly: the subnet manager may refuse, insist on choosing the address, or be absent.
-Result<std::unique_ptr<VerbsTransport>> MulticastSockets::open_verbs_transport(bool inner_is_verbs) {
+Result<std::unique_ptr<transport::VerbsTransport>> MulticastSockets::open_verbs_transport(
+    bool inner_is_verbs) {
     if (settings_.transport == provider::Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_MULTICAST=udp"};
     if (settings_.transport == provider::Carrier::automatic && !inner_is_verbs)
         return Error{FI_ENODEV, "the inner provider is not verbs"};
-    VerbsOptions options{multicast_options(settings_, *choice_)};
+    transport::VerbsOptions options{multicast_options(settings_, *choice_)};
     options.receives = settings_.receives;
-    auto opened = open_verbs(options);
+    auto opened = transport::open_verbs(options);
     if (!opened) return opened;
-    VerbsTransport& verbs = *opened.value();
+    transport::VerbsTransport& verbs = *opened.value();
     if (verbs.max_payload() < group::kMinDatagram)
         return Error{FI_EMSGSIZE, fmt::format("datagrams of {} bytes are too short", verbs.max_payload())};
     const auto identity = new_identity(provider::Carrier::verbs);
@@ -167,20 +168,22 @@ Result<GroupIdentity> MulticastSockets::new_identity(provider::Carrier carrier) 
         identity.held = std::move(joined).value();
     }
     do {
-        std::array<std::byte, kGroupRandomBytes + 12> random{};
+        std::array<std::byte, transport::kGroupRandomBytes + 12> random{};
         if (auto filled = kernel_random(random); !filled) return filled.error();
-        identity.address =
-            random_group(settings_, family_, port_,
-                         std::span<const std::byte, kGroupRandomBytes>(random.data(), kGroupRandomBytes));
+        identity.address = random_group(settings_, family_, port_,
+                                        std::span<const std::byte, transport::kGroupRandomBytes>(
+                                            random.data(), transport::kGroupRandomBytes));
         if (carrier == provider::Carrier::verbs) identity.address = identity.address.with_port(0);
-        identity.key = static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + kGroupRandomBytes));
-        identity.epoch = static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + kGroupRandomBytes + 8));
+        identity.key =
+            static_cast<GroupKey>(wire::get<std::uint64_t>(random.data() + transport::kGroupRandomBytes));
+        identity.epoch =
+            static_cast<Epoch>(wire::get<std::uint32_t>(random.data() + transport::kGroupRandomBytes + 8));
     } while (hub_ != nullptr && hub_->has_joined(identity.address));
     if (assigned) identity.address = identity.held.group();
     return identity;
 }
 
-Result<Membership> MulticastSockets::join(const SocketAddress& group) {
+Result<transport::Membership> MulticastSockets::join(const transport::SocketAddress& group) {
     if (!transport_) return Error{FI_ENODEV, why_not_};
     if (group.port() != 0) return hub_->join(group);
     if (verbs_ == nullptr) return Error{FI_ENODEV, "the group uses verbs, which this process does not have"};

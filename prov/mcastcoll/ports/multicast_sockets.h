@@ -10,15 +10,15 @@
 namespace mcastcoll::ports {
 
 // A socket address in the form of join messages: family, port, address bytes. Empty for no address.
-wire::ByteString encode_address(const SocketAddress& address);
-std::optional<SocketAddress> decode_address(const wire::ByteString& bytes);
+wire::ByteString encode_address(const transport::SocketAddress& address);
+std::optional<transport::SocketAddress> decode_address(const wire::ByteString& bytes);
 
 struct GroupIdentity {
     GroupKey key{};
     Epoch epoch{};
-    SocketAddress address;  // destination of the group's multicasts
+    transport::SocketAddress address;  // destination of the group's multicasts
     // Keeps a temporary address joined, which exists only as long as it has members; usually empty.
-    Membership held;
+    transport::Membership held;
 };
 
 class MulticastSockets {
@@ -31,8 +31,8 @@ class MulticastSockets {
     void give_up(const std::string& why);
     explicit operator bool() const { return transport_ != nullptr; }
     // Requires open sockets.
-    MulticastTransport& transport() { return *transport_; }
-    const MulticastTransport& transport() const { return *transport_; }
+    transport::MulticastTransport& transport() { return *transport_; }
+    const transport::MulticastTransport& transport() const { return *transport_; }
     // True if verbs can send to groups without joining.
     bool verbs_sends_anywhere() const { return verbs_ != nullptr && verbs_->sends_anywhere(); }
 
@@ -40,26 +40,28 @@ class MulticastSockets {
     void offer(wire::Hello& hello) const;
     // Fails only if the kernel's random generator or a subnet manager fails.
     Result<GroupIdentity> new_identity(provider::Carrier carrier);
-    Result<Membership> join(const SocketAddress& group);
+    Result<transport::Membership> join(const transport::SocketAddress& group);
 
-    MulticastCounters counters() const { return transport_ ? transport_->counters() : MulticastCounters{}; }
+    transport::MulticastCounters counters() const {
+        return transport_ ? transport_->counters() : transport::MulticastCounters{};
+    }
     // Null without verbs.
-    const VerbsTransport* verbs() const { return verbs_; }
+    const transport::VerbsTransport* verbs() const { return verbs_; }
 
   private:
     Result<void> open_transport(bool inner_is_verbs);
-    Result<std::unique_ptr<MulticastHub>> open_udp();
-    Result<std::unique_ptr<VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
+    Result<std::unique_ptr<transport::MulticastHub>> open_udp();
+    Result<std::unique_ptr<transport::VerbsTransport>> open_verbs_transport(bool inner_is_verbs);
 
     const provider::Settings& settings_;
     std::optional<MulticastChoice> choice_;  // empty without multicast
     int family_ = 4;
     std::string why_not_;
-    std::unique_ptr<MulticastTransport> transport_;
-    JoinableTransport* hub_ = nullptr;  // lowest layer of transport_
-    std::uint16_t port_ = 0;            // of the groups led by this endpoint
+    std::unique_ptr<transport::MulticastTransport> transport_;
+    transport::JoinableTransport* hub_ = nullptr;  // lowest layer of transport_
+    std::uint16_t port_ = 0;                       // of the groups led by this endpoint
     std::size_t window_ = 0, datagram_bytes_ = 0;
-    VerbsTransport* verbs_ = nullptr;  // part of hub_
+    transport::VerbsTransport* verbs_ = nullptr;  // part of hub_
     std::size_t verbs_window_ = 0;
     bool verbs_chooses_ = false;  // the subnet manager chooses addresses
     // A join has failed: later groups are not offered verbs.

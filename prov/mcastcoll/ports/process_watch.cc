@@ -12,8 +12,8 @@ constexpr Nanoseconds kWatchInterval = Nanoseconds::from_ms(10);
 
 }  // namespace
 
-Result<void> ProcessWatch::open(const PeerWatchOptions& options) {
-    auto watch = PeerWatch::open(options);
+Result<void> ProcessWatch::open(const transport::PeerWatchOptions& options) {
+    auto watch = transport::PeerWatch::open(options);
     if (!watch) return watch.error();
     watch_ = std::move(watch).value();
     scope_ = options.local.scope();
@@ -21,12 +21,13 @@ Result<void> ProcessWatch::open(const PeerWatchOptions& options) {
 }
 
 wire::ByteString ProcessWatch::own_point() const {
-    const auto point = encode_watch_point(watch_->local_point());
+    const auto point = transport::encode_watch_point(watch_->local_point());
     return {point.begin(), point.end()};
 }
 
-void ProcessWatch::watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
-    auto point = decode_watch_point(watch_point);
+void ProcessWatch::watch(transport::PeerWatch::Id peer, const wire::ByteString& watch_point,
+                         Nanoseconds now) {
+    auto point = transport::decode_watch_point(watch_point);
     if (!point) return;
     point.value().listener = point.value().listener.seen_from(scope_);
     const auto watching = watch_->watch(peer, point.value(), now);
@@ -34,7 +35,8 @@ void ProcessWatch::watch(PeerWatch::Id peer, const wire::ByteString& watch_point
         provider::log_line(provider::Level::info, "cannot watch peer {}: {}", peer, watching.error().message);
 }
 
-void ProcessWatch::look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now) {
+void ProcessWatch::look_at(transport::PeerWatch::Id peer, const wire::ByteString& watch_point,
+                           Nanoseconds now) {
     ++suspicions_;
     watch(peer, watch_point, now);
     watch_->look(peer, now);
@@ -45,7 +47,7 @@ void ProcessWatch::check(Nanoseconds now, Lost lost) {
     // connections of watchers must be accepted and removed.
     if (now - checked_at_ < kWatchInterval) return;
     checked_at_ = now;
-    std::array<PeerWatch::Death, 16> dead{};
+    std::array<transport::PeerWatch::Death, 16> dead{};
     const std::size_t count = watch_->poll(now, dead);
     for (std::size_t i = 0; i < count; ++i) {
         // Not a warning: the peer may have finished normally. Groups that still need the peer log a warning

@@ -14,16 +14,16 @@ namespace mcastcoll::ports {
 
 class ProcessWatch {
   public:
-    using Lost = FunctionRef<void(PeerWatch::Id peer, int error, std::string_view reason)>;
+    using Lost = FunctionRef<void(transport::PeerWatch::Id peer, int error, std::string_view reason)>;
 
-    Result<void> open(const PeerWatchOptions& options);
+    Result<void> open(const transport::PeerWatchOptions& options);
     bool is_open() const { return watch_ != nullptr; }
     // The watch point of this process.
     wire::ByteString own_point() const;
 
-    void watch(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
+    void watch(transport::PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
     // Watches a peer that may be gone, and checks the peer at once.
-    void look_at(PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
+    void look_at(transport::PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
     // any_silent(): whether the host of a watched peer is not answering at present. look_at_all() makes such
     // silence visible within one or two seconds.
     bool any_silent(Nanoseconds now) const { return watch_->any_silent(now); }
@@ -37,7 +37,7 @@ class ProcessWatch {
     std::uint64_t suspicions() const { return suspicions_; }
 
   private:
-    std::unique_ptr<PeerWatch> watch_;
+    std::unique_ptr<transport::PeerWatch> watch_;
     Nanoseconds checked_at_{};
     std::uint64_t suspicions_ = 0;
     std::uint32_t scope_ = 0;  // see SocketAddress::seen_from

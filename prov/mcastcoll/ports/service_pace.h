@@ -18,7 +18,7 @@ class ServicePace {
     static constexpr Nanoseconds kPause = Nanoseconds::from_ms(1);
     unsigned may_read(bool joining, bool works, Nanoseconds now) const {
         if (rests_until(joining, now) > now) return 0;
-        return works && !joining ? kMaxAtWork : Rendezvous::kReceiveLimit;
+        return works && !joining ? kMaxAtWork : transport::Rendezvous::kReceiveLimit;
     }
     void has_read(std::size_t count, unsigned of, bool foreign, Nanoseconds now) {
         if (foreign || (of > 0 && count >= of)) paused_until_ = now + kPause;

@@ -6,7 +6,7 @@
 namespace mcastcoll::ports {
 
 Result<void> ServiceSocket::open(const wire::ByteString& own_address, std::uint32_t scope) {
-    auto rendezvous = Rendezvous::open(own_address, scope);
+    auto rendezvous = transport::Rendezvous::open(own_address, scope);
     if (!rendezvous) return rendezvous.error();
     rendezvous_.emplace(std::move(rendezvous).value());
     return {};
@@ -18,16 +18,17 @@ void ServiceSocket::send_hello(const wire::ByteString& member, std::uint32_t att
 }
 
 void ServiceSocket::reply(const group::Source& source, Bytes datagram) {
-    rendezvous_->reply(RendezvousSource::from_bytes(source), datagram);
+    rendezvous_->reply(transport::RendezvousSource::from_bytes(source), datagram);
 }
 
 bool ServiceSocket::may_be(const wire::ByteString& member, const group::Source& source) const {
-    return Rendezvous::may_be(member, RendezvousSource::from_bytes(source));
+    return transport::Rendezvous::may_be(member, transport::RendezvousSource::from_bytes(source));
 }
 
 // Names that are not network addresses belong to this host.
 bool ServiceSocket::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
-    const auto first = SocketAddress::from_bytes(one), second = SocketAddress::from_bytes(other);
+    const auto first = transport::SocketAddress::from_bytes(one),
+               second = transport::SocketAddress::from_bytes(other);
     return first && second ? first.value().same_host(second.value()) : first.ok() == second.ok();
 }
 
@@ -36,7 +37,7 @@ void ServiceSocket::foreign_version(const group::Source& source, std::uint8_t ve
         provider::Level::warn,
         "{} uses version {} of the join protocol, but this process uses {}: all members need the same "
         "release of mcastcoll",
-        RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
+        transport::RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
 }
 
 }  // namespace mcastcoll::ports

@@ -23,7 +23,7 @@ class ServiceSocket final : public group::Joins::Port {
     // Reads at most `max` datagrams and returns their number.
     template <typename Take>
     std::size_t receive(unsigned max, Take take) {
-        const auto deliver = [&](Bytes bytes, const RendezvousSource& source) {
+        const auto deliver = [&](Bytes bytes, const transport::RendezvousSource& source) {
             const Bytes from = source.bytes();
             take(bytes, group::Source{from.begin(), from.end()});
         };
@@ -40,7 +40,7 @@ class ServiceSocket final : public group::Joins::Port {
     void foreign_version(const group::Source& source, std::uint8_t version) override;
 
   private:
-    std::optional<Rendezvous> rendezvous_;
+    std::optional<transport::Rendezvous> rendezvous_;
     Messenger* messenger_ = nullptr;
 };
 

@@ -121,7 +121,7 @@ namespace {
 // The name is derived from the leader's process and the group's key, so all members can compute it. Other
 // processes can find and remove the segments left by a crash.
 std::string segment_name(const group::HostMemoryName& name) {
-    const auto leader = decode_watch_point(name.leader_point);
+    const auto leader = transport::decode_watch_point(name.leader_point);
     return host::Segment::name_of(leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,
                                   fmt::format("{:016x}{:08x}", static_cast<std::uint64_t>(name.key),
                                               static_cast<std::uint32_t>(name.epoch)));

@@ -389,7 +389,7 @@ Result<Settings> read_settings() {
     settings.munge = munge_socket(read.text_of("key_file"));
     if (!settings.munge) read.parsed("key_file", settings.key, read_key_file);
 #ifndef MCC_NO_FAULT_INJECTION
-    read.parsed("fault", settings.fault, parse_interceptor_spec);
+    read.parsed("fault", settings.fault, transport::parse_interceptor_spec);
 #endif
     settings.stats = read.text_of("stats");
     if (read.complaint()) return *read.complaint();

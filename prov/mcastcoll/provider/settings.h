@@ -46,7 +46,7 @@ struct Settings {
     topology::Override topology;
     bool has_gateways = false;           // between sites
     std::vector<levels::Row> selection;  // the user's rows; the built-in rows follow
-    InterceptorSpec fault;
+    transport::InterceptorSpec fault;
     std::string stats;  // empty: none
 };
 

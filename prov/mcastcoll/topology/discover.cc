@@ -30,8 +30,8 @@ Result<Subnet> own_subnet(Bytes address) {
         const int family = entry->ifa_addr->sa_family;
         if (family != AF_INET && family != AF_INET6) continue;
         const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-        auto own = SocketAddress::from(entry->ifa_addr, size);
-        auto mask = SocketAddress::from(entry->ifa_netmask, size);
+        auto own = transport::SocketAddress::from(entry->ifa_addr, size);
+        auto mask = transport::SocketAddress::from(entry->ifa_netmask, size);
         if (!own || !mask) continue;
         unsigned bits = 0;
         for (const std::byte byte : mask.value().address_bytes())

@@ -118,7 +118,7 @@ std::string to_json(const ReportedGroup& group) {
 bool is_dead(const ReportName& name) {
     const auto pid = static_cast<pid_t>(name.pid);
     if (::kill(pid, 0) != 0) return errno == ESRCH;
-    auto start = process_start_time(pid);
+    auto start = transport::process_start_time(pid);
     return start && name.start_time != 0 && start.value() != name.start_time;
 }
 
@@ -203,7 +203,7 @@ Result<JobReport> JobReport::open(unsigned part, const std::vector<std::string>&
 JobReport::JobReport(std::string folder_name, FileDescriptor folder, unsigned part)
     : folder_name_(std::move(folder_name)), folder_(std::move(folder)), owner_(::getpid()) {
     ReportName name{static_cast<std::uint64_t>(owner_), 0, own_pid_namespace(), part, true};
-    if (auto start = process_start_time(owner_)) name.start_time = start.value();
+    if (auto start = transport::process_start_time(owner_)) name.start_time = start.value();
     file_name_ = to_string(name);
 }
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 template <typename Number>
@@ -159,4 +159,4 @@ void Interceptor::release_due(Nanoseconds now, DeliverDatagram deliver) {
     }
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -13,7 +13,7 @@
 
 #include "transport/multicast_transport.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct InterceptorSpec {
     double loss_percent = 0;  // long-run fraction of all datagrams
@@ -81,4 +81,4 @@ class Interceptor final : public MulticastTransport {
     std::size_t held_now_ = 0;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

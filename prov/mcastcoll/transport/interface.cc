@@ -15,7 +15,7 @@
 #include "base/file_descriptor.h"
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 void add_address(Interface& interface, const sockaddr* raw) {
@@ -190,4 +190,4 @@ std::vector<std::size_t> order_addresses(std::span<const SocketAddress> addresse
     return order;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

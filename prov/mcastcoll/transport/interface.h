@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct Interface {
     unsigned index = 0;
@@ -48,4 +48,4 @@ AddressReach reach_of(const SocketAddress& address, const std::vector<Interface>
 std::vector<std::size_t> order_addresses(std::span<const SocketAddress> addresses,
                                          const std::vector<Interface>& interfaces, std::string_view wanted);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

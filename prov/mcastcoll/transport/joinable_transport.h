@@ -6,7 +6,7 @@
 #include "transport/membership.h"
 #include "transport/multicast_transport.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class JoinableTransport : public MulticastTransport {
   public:
@@ -21,4 +21,4 @@ class JoinableTransport : public MulticastTransport {
     virtual void leave(const SocketAddress& group) = 0;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -2,10 +2,10 @@
 
 #include "transport/joinable_transport.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 Membership::~Membership() {
     if (hub_ != nullptr) hub_->leave(group_);
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -5,7 +5,7 @@
 
 #include "transport/socket_address.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class JoinableTransport;
 
@@ -28,4 +28,4 @@ class Membership {
     SocketAddress group_;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -13,7 +13,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // The kernel's default for IPv4. Also used for IPv6, which has no such limit.
@@ -165,4 +165,4 @@ MulticastCounters MulticastHub::counters() const {
     return result;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -16,7 +16,7 @@
 #include "transport/udp_sender.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class MulticastHub final : public JoinableTransport {
   public:
@@ -69,4 +69,4 @@ class MulticastHub final : public JoinableTransport {
     MulticastCounters counters_;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -3,7 +3,7 @@
 
 #include "transport/interface.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct MulticastOptions {
     Interface interface;
@@ -21,4 +21,4 @@ struct MulticastOptions {
     const std::optional<SocketAddress>& address() const { return family == 4 ? interface.v4 : interface.v6; }
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

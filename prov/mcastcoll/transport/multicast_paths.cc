@@ -9,7 +9,7 @@
 #include "transport/membership.h"
 #include "transport/multicast_transport.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 class MulticastPaths final : public JoinableTransport {
@@ -72,4 +72,4 @@ Result<std::unique_ptr<JoinableTransport>> open_both(std::unique_ptr<JoinableTra
         new MulticastPaths(std::move(udp), std::move(verbs), std::move(both)));
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

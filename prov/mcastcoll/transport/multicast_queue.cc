@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 // Sends address by address, so that runs of datagrams stay together. In the new order the accepted datagrams
 // come first.
@@ -52,4 +52,4 @@ void MulticastQueue::copy_payloads(std::size_t payload_bytes) {
     }
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -11,7 +11,7 @@
 #include "transport/multicast_transport.h"
 #include "wire/packet.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class MulticastQueue {
   public:
@@ -50,4 +50,4 @@ class MulticastQueue {
     bool blocked_ = false;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

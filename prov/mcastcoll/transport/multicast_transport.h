@@ -15,7 +15,7 @@
 #include "base/types.h"
 #include "transport/interface.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 // One datagram to send, in up to two pieces, so that the payload is not copied behind its header.
 struct Datagram {
@@ -94,4 +94,4 @@ class JoinableTransport;
 Result<std::unique_ptr<JoinableTransport>> open_both(std::unique_ptr<JoinableTransport> udp,
                                                      std::unique_ptr<JoinableTransport> verbs);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

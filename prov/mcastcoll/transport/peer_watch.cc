@@ -16,7 +16,7 @@
 #include "base/system.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // The longest wait for an answer to a connection request before the request is repeated.
@@ -390,4 +390,4 @@ std::size_t PeerWatch::poll(Nanoseconds now, std::span<Death> dead) {
     return got > 0 || now >= due_ ? look_after(now, dead) : 0;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

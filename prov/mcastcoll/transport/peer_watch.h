@@ -33,7 +33,7 @@
 #include "transport/watch_listener.h"
 #include "transport/watch_point.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct PeerWatchOptions {
     // This process's address (the inner endpoint's; the port is ignored). Empty if the inner provider does
@@ -140,4 +140,4 @@ class PeerWatch {
     Nanoseconds due_ = kNever;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -7,7 +7,7 @@
 #include "base/cache.h"
 #include "wire/packet.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // Any message fits. The stride is not a power of two, so that the beginnings of the buffers are in different
@@ -81,4 +81,4 @@ void ReceiveBatch::deliver_message(std::size_t slot, DeliverDatagram deliver, Mu
     } while (at < length);
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -13,7 +13,7 @@
 #include "transport/multicast_transport.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class ReceiveBatch {
   public:
@@ -43,4 +43,4 @@ class ReceiveBatch {
     std::array<UdpControl<int>, kBatch> controls_{};
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -10,7 +10,7 @@
 #include "transport/udp_socket.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 constexpr std::uint64_t kPortSeed = 0x6d63617374706f72;
@@ -115,4 +115,4 @@ std::size_t Rendezvous::receive(Deliver deliver, unsigned max) {
     return max;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -23,7 +23,7 @@
 #include "base/types.h"
 #include "transport/rendezvous_source.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 inline constexpr std::size_t kRendezvousCandidates = 4;
 inline constexpr std::size_t kRendezvousMaxBytes = 1400;
@@ -61,4 +61,4 @@ class Rendezvous {
     std::uint32_t scope_ = 0;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

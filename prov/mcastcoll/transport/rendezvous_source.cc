@@ -11,7 +11,7 @@
 #include "transport/rendezvous.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 constexpr std::uint64_t kNameSeed = 0x6d63617374756e78;
@@ -56,4 +56,4 @@ Result<RendezvousSource> RendezvousSource::candidate(Bytes inner_address, unsign
     return result;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

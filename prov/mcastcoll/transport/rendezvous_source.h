@@ -12,7 +12,7 @@
 #include "base/result.h"
 #include "base/types.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class RendezvousSource {
   public:
@@ -36,4 +36,4 @@ class RendezvousSource {
     socklen_t size_ = 0;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -11,7 +11,7 @@
 #include "base/system.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 SocketAddress::SocketAddress(Bytes address, std::uint16_t port, std::uint32_t scope) : SocketAddress() {
     if (address.size() == sizeof(in_addr)) {
@@ -165,4 +165,4 @@ SocketAddress range_group_address(int family, GroupKey parent, std::uint32_t lev
     return random_group_address(family, drawn).with_port(port);
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

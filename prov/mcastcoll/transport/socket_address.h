@@ -17,7 +17,7 @@
 #include "base/result.h"
 #include "base/types.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class SocketAddress {
   public:
@@ -99,17 +99,19 @@ SocketAddress random_group_address(int family, std::span<const std::byte, kGroup
 SocketAddress range_group_address(int family, GroupKey parent, std::uint32_t level, std::uint32_t index,
                                   std::uint16_t port);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport
 
 template <>
-struct std::hash<mcastcoll::SocketAddress> {
-    std::size_t operator()(const mcastcoll::SocketAddress& address) const { return address.hash(); }
+struct std::hash<mcastcoll::transport::SocketAddress> {
+    std::size_t operator()(const mcastcoll::transport::SocketAddress& address) const {
+        return address.hash();
+    }
 };
 
 template <>
-struct fmt::formatter<mcastcoll::SocketAddress> : fmt::formatter<std::string> {
+struct fmt::formatter<mcastcoll::transport::SocketAddress> : fmt::formatter<std::string> {
     template <typename Context>
-    auto format(const mcastcoll::SocketAddress& address, Context& context) const {
+    auto format(const mcastcoll::transport::SocketAddress& address, Context& context) const {
         return fmt::formatter<std::string>::format(address.to_string(), context);
     }
 };

@@ -9,7 +9,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 Result<void> UdpReceiver::open(const UdpMulticastOptions& options, std::uint16_t at) {
     const bool v4 = options.family == 4;
@@ -53,4 +53,4 @@ std::uint64_t UdpReceiver::drops() const {
     return ::getsockopt(socket.get(), SOL_SOCKET, SO_MEMINFO, info, &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

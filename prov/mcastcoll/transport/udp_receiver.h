@@ -5,7 +5,7 @@
 
 #include "transport/udp_socket.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct UdpReceiver {
     Result<void> open(const UdpMulticastOptions& options, std::uint16_t at);
@@ -21,4 +21,4 @@ struct UdpReceiver {
     bool takes_runs = false;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

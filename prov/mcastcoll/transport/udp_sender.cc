@@ -11,7 +11,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // The size of a run accepted by every kernel with UDP_SEGMENT. The number of bytes leaves room for the
@@ -190,4 +190,4 @@ Sent UdpSender::send(std::span<const Datagram> datagrams, const SocketAddress& g
     return {accepted, 0};
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -18,7 +18,7 @@
 #include "transport/multicast_transport.h"
 #include "transport/udp_socket.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class UdpSender {
   public:
@@ -57,4 +57,4 @@ class UdpSender {
     std::array<std::size_t, kBatch> runs_{};
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

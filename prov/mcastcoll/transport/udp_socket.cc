@@ -10,7 +10,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 constexpr std::size_t kUdpHeader = 8;
@@ -116,4 +116,4 @@ std::size_t payload_for(const MulticastOptions& options) {
     return payload;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

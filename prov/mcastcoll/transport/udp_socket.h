@@ -21,7 +21,7 @@
 #define UDP_GRO 104
 #endif
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct UdpMulticastOptions : MulticastOptions {
     // 0: the system's default. Only privileged processes are granted more than the system's limit.
@@ -73,4 +73,4 @@ Result<FileDescriptor> open_datagram_socket(int family);
 // sending.
 Result<std::size_t> size_buffer(int descriptor, std::size_t bytes, int forced, int limited);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -3,10 +3,10 @@
 
 #include "transport/verbs_transport.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions&) {
     return Error{ENOSYS, "built without rdma-core"};
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -7,7 +7,7 @@
 
 #include "wire/bytes.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // Known devices have 1 to 3 ports. Limits the search for the port in a name.
@@ -117,4 +117,4 @@ std::string why_no_rdma() {
     return {};
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -10,7 +10,7 @@
 
 #include "transport/socket_address.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 using Gid = std::array<std::byte, 16>;
 
@@ -39,4 +39,4 @@ std::string interface_of_rdma_device(std::string_view device, const std::string&
 // The reason why this host cannot use RDMA; empty if it has a device and access to the connection manager.
 std::string why_no_rdma();
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -18,7 +18,7 @@
 #include "base/system.h"
 #include "transport/verbs_queue.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // Cached handles of groups that are not joined; a full cache is cleared.
@@ -370,4 +370,4 @@ Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options) 
     return std::unique_ptr<VerbsTransport>(std::move(hub));
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

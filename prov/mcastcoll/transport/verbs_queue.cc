@@ -10,7 +10,7 @@
 #include "base/cache.h"
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // With fewer receives, a single burst would overrun them.
@@ -326,4 +326,4 @@ bool VerbsQueue::restart() {
     return true;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

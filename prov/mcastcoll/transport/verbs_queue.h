@@ -19,7 +19,7 @@
 #include "transport/verbs_address.h"
 #include "transport/verbs_transport.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 // Owners of rdma-core's objects. Results of the destroy functions are ignored, since no action is possible.
 template <auto destroy>
@@ -121,4 +121,4 @@ class VerbsQueue {
     std::size_t to_post_ = 0;
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

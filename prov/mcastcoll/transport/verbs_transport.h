@@ -7,7 +7,7 @@
 #include "transport/membership.h"
 #include "transport/multicast_options.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 // The device is the one with the interface's address.
 struct VerbsOptions : MulticastOptions {
@@ -36,4 +36,4 @@ class VerbsTransport : public JoinableTransport {
 // ENOSYS: built without rdma-core. ENODEV: the host or the interface has no RDMA device.
 Result<std::unique_ptr<VerbsTransport>> open_verbs(const VerbsOptions& options);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -9,7 +9,7 @@
 
 #include "base/system.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 Result<void> WaitSet::open() {
     descriptors_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
@@ -51,4 +51,4 @@ void WaitSet::sleep(int milliseconds) const {
     epoll_wait(descriptors_.get(), &event, 1, milliseconds);
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

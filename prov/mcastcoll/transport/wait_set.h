@@ -5,7 +5,7 @@
 #include "base/result.h"
 #include "base/types.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class WaitSet {
   public:
@@ -28,4 +28,4 @@ class WaitSet {
     Nanoseconds alarm_at_ = kNever;  // present setting of the timer
 };
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

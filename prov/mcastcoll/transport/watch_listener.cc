@@ -13,7 +13,7 @@
 #include "base/system.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 constexpr int kBacklog = 4096;  // limited by the kernel to net.core.somaxconn
@@ -125,4 +125,4 @@ bool is_connection_open(int descriptor) {
     return true;
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

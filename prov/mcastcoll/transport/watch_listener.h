@@ -17,7 +17,7 @@
 #include "base/file_descriptor.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 class WatchListener {
   public:
@@ -51,4 +51,4 @@ int send_watch_token(int connection, std::uint32_t token);
 // False once the other side has closed. Received data is discarded.
 bool is_connection_open(int descriptor);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

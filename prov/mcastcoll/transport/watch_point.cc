@@ -12,7 +12,7 @@
 #include "base/system.h"
 #include "wire/bytes.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 namespace {
 
 // The layout. All integers are big-endian.
@@ -100,4 +100,4 @@ Result<std::uint64_t> process_start_time(pid_t pid) {
     return Error{ESRCH, fmt::format("/proc has no start time of process {}", pid)};
 }
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -11,7 +11,7 @@
 #include "base/types.h"
 #include "transport/socket_address.h"
 
-namespace mcastcoll {
+namespace mcastcoll::transport {
 
 struct WatchPoint {
     // The address of the listening TCP socket; empty for a process without IP. A wildcard is not a
@@ -37,4 +37,4 @@ std::uint64_t local_host_id();
 // Start time of a process in clock ticks since boot, from /proc/PID/stat.
 Result<std::uint64_t> process_start_time(pid_t pid);
 
-}  // namespace mcastcoll
+}  // namespace mcastcoll::transport

@@ -260,9 +260,9 @@ double drawn(std::uint32_t groups, std::uint32_t rounds, Random& random) {
     for (std::uint32_t round = 0; round < rounds; ++round) {
         seen.clear();
         for (std::uint32_t group = 0; group < groups; ++group) {
-            std::array<std::byte, kGroupRandomBytes> bytes;
+            std::array<std::byte, transport::kGroupRandomBytes> bytes;
             for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.next() >> 32);
-            const SocketAddress address = random_group_address(4, bytes);
+            const transport::SocketAddress address = transport::random_group_address(4, bytes);
             if (!seen.insert(wire::get<std::uint32_t>(address.address_bytes().data())).second) {
                 ++shared;
                 break;
