@@ -220,7 +220,8 @@ Test(faults, the_multicast_dies_and_comes_back) {
             Options options = options_of(6, repair, seed);
             options.think = Nanoseconds::from_us(300);
             options.group().lossless_silence = {};
-            const Window dead{Nanoseconds::from_ms(8), seed % 2 == 0 ? Nanoseconds::from_ms(14) : kNever};
+            const Faults::Window dead{Nanoseconds::from_ms(8),
+                                      seed % 2 == 0 ? Nanoseconds::from_ms(14) : kNever};
             options.faults.dead.push_back({dead});
             const Ran world(options, mixed_script(seed, 6, 150, 60000));
             cr_assert_gt(world.now().value, dead.from.value, "it was over before");

@@ -21,7 +21,7 @@ bool keep(const std::optional<T>& value, T& kept) {
     return value.has_value();
 }
 // "1ms-5ms", or "1ms-" without an end.
-bool read(std::string_view text, Window& window) {
+bool read(std::string_view text, Faults::Window& window) {
     const Parts parts = split(text, '-');
     if (parts.size() != 2 || !keep(parse_time(parts[0]), window.from)) return false;
     return (parts[1].empty() || keep(parse_time(parts[1]), window.to)) && window.to >= window.from;
@@ -56,7 +56,7 @@ std::string show(Number number) {
 std::string show(Nanoseconds time) {
     return to_string(time);
 }
-std::string show(const Window& when) {
+std::string show(const Faults::Window& when) {
     return to_string(when.from) + "-" + (when.to == kNever ? "" : to_string(when.to));
 }
 

@@ -13,12 +13,12 @@
 
 namespace mcastcoll::sim {
 
-struct Window {
-    Nanoseconds from{}, to = kNever;
-    bool covers(Nanoseconds now) const { return now >= from && now < to; }
-};
-
 struct Faults {
+    struct Window {
+        Nanoseconds from{}, to = kNever;
+        bool covers(Nanoseconds now) const { return now >= from && now < to; }
+    };
+
     // Of multicast copies, shares from 0 to 1.
     double loss = 0;         // independent for each receiver
     double switch_loss = 0;  // all receivers lose the same datagram

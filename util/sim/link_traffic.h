@@ -1,10 +1,7 @@
 // Traffic of the simulated network.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <vector>
 
 #include "transmission.h"
 
@@ -21,20 +18,6 @@ struct LinkTraffic {
     }
     LinkTraffic operator-(const LinkTraffic& before) const {
         return {packets - before.packets, bytes - before.bytes, payload_bytes - before.payload_bytes};
-    }
-};
-
-// Traffic over the links between sites, and from the switches into each machine: the measure of a hierarchy's
-// benefit.
-struct TrafficByLink {
-    std::vector<LinkTraffic> links;  // from one site to another: [from * sites + to]
-    std::vector<LinkTraffic> into;   // by machine
-
-    TrafficByLink operator-(const TrafficByLink& before) const {
-        TrafficByLink since = *this;
-        std::transform(links.begin(), links.end(), before.links.begin(), since.links.begin(), std::minus{});
-        std::transform(into.begin(), into.end(), before.into.begin(), since.into.begin(), std::minus{});
-        return since;
     }
 };
 

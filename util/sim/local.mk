@@ -10,6 +10,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/campaign.cc \
 	%reldir%/event.h \
 	%reldir%/event_queue.h \
+	%reldir%/experiment.h \
 	%reldir%/fault_injector.cc \
 	%reldir%/fault_injector.h \
 	%reldir%/faults.cc \
@@ -23,6 +24,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/figures/sites.cc \
 	%reldir%/figures/two_stage.cc \
 	%reldir%/group_environment.h \
+	%reldir%/group_experiment.h \
 	%reldir%/group_member.cc \
 	%reldir%/group_member.h \
 	%reldir%/group_options.h \
@@ -32,18 +34,21 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/group_world.h \
 	%reldir%/host_memory.cc \
 	%reldir%/host_memory.h \
+	%reldir%/layout.cc \
+	%reldir%/layout.h \
 	%reldir%/link_traffic.h \
 	%reldir%/measure.cc \
 	%reldir%/measure.h \
 	%reldir%/measure_groups.cc \
 	%reldir%/measure_groups.h \
+	%reldir%/measured.cc \
+	%reldir%/measured.h \
 	%reldir%/memory_level.cc \
 	%reldir%/memory_level.h \
 	%reldir%/memory_meter.h \
 	%reldir%/memory_readers.h \
 	%reldir%/message_tree.cc \
 	%reldir%/message_tree.h \
-	%reldir%/model.cc \
 	%reldir%/model.h \
 	%reldir%/network.cc \
 	%reldir%/network.h \
@@ -62,6 +67,7 @@ noinst_LTLIBRARIES += %reldir%/libmccsim.la
 	%reldir%/sink.h \
 	%reldir%/text.cc \
 	%reldir%/text.h \
+	%reldir%/traffic_by_link.h \
 	%reldir%/transmission.h \
 	%reldir%/unmetered.h \
 	%reldir%/wan_links.h \

@@ -1,4 +1,4 @@
-// The times of a simulated network, and the places of its hosts.
+// The times of a simulated network.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/types.h"
+#include "layout.h"
 
 namespace mcastcoll::sim {
 
@@ -20,27 +21,16 @@ struct Wan {
     bool mesh = false;
 };
 
-// The machine of each host, and the site of each machine.
-struct Layout {
-    std::vector<std::uint32_t> machine_of;  // empty: each host is a machine
-    std::vector<std::uint32_t> site_of;     // empty: all in site 0
-
-    // So many hosts on each machine of each site.
-    static Layout of(const std::vector<std::vector<std::uint32_t>>& sites);
-    std::uint32_t machine(std::uint32_t host) const { return machine_of.empty() ? host : machine_of[host]; }
-    std::uint32_t site(std::uint32_t host) const { return site_of.empty() ? 0 : site_of[machine(host)]; }
-};
-
-// Memory between the processes of a machine.
-struct Memory {
-    Nanoseconds latency{200};  // until the other process sees the data
-    Nanoseconds overhead{50};  // of a notification
-    double ns_per_byte = 0.1;  // 10 GB/s per core
-
-    Nanoseconds copy_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
-};
-
 struct Model {
+    // Memory between the processes of a machine.
+    struct Memory {
+        Nanoseconds latency{200};  // until the other process sees the data
+        Nanoseconds overhead{50};  // of a notification
+        double ns_per_byte = 0.1;  // 10 GB/s per core
+
+        Nanoseconds copy_time(std::size_t bytes) const { return time_of(bytes, ns_per_byte); }
+    };
+
     Nanoseconds latency = Nanoseconds::from_us(10);  // of the wires from host to host
     Nanoseconds send_overhead = Nanoseconds::from_us(1);
     Nanoseconds receive_overhead = Nanoseconds::from_us(1);

@@ -30,6 +30,7 @@
 #include "link_traffic.h"
 #include "model.h"
 #include "sink.h"
+#include "traffic_by_link.h"
 #include "transmission.h"
 #include "unmetered.h"
 #include "wan_links.h"

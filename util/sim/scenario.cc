@@ -133,7 +133,7 @@ void draw_model(Random& random, std::uint32_t hosts, Model& model) {
     model.read_every[random.below(hosts)] = us_between(random, 20, 3000);
 }
 
-Window draw_window(Random& random) {
+Faults::Window draw_window(Random& random) {
     const Nanoseconds from = us_between(random, 0, 12'000);
     return {from, from + us_between(random, 500, 20'000)};
 }

@@ -1,4 +1,4 @@
-#include "model.h"
+#include "layout.h"
 
 namespace mcastcoll::sim {
 
