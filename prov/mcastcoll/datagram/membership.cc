@@ -88,7 +88,7 @@ void Membership::report_lost(const SocketAddress& member, reliable::Loss how) {
              how == reliable::Loss::silent
                  ? "has sent nothing for the time of FI_MCASTCOLL_EXPERIMENT=peer_timeout"
              : how == reliable::Loss::expelled ? "has expelled this member, because it was too slow"
-                                           : "no longer stores the messages that are missing here");
+                                               : "no longer stores the messages that are missing here");
     report_error(FI_NOTIFY, how == reliable::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
                  parent().number_of(member));
 }
