@@ -2,11 +2,11 @@
 # check.sh [--quick | --all | --only STEP,STEP,..] [--no-install] [--list] -- builds the tree and tests it.
 #
 # Runs the steps of util/check-steps, a table with a line per step.  Without an option: the build, the tests, and jobs on the
-# cluster, about 15 minutes on two cores.  A step writes build-check/STEP.log; a step that takes longer than its limit is ended.
+# cluster, about 20 minutes on two cores.  A step writes build-check/STEP.log; a step that takes longer than its limit is ended.
 # The last line is "N passed, N failed, N skipped"; the exit code is 1 if a test failed.  A step that this machine cannot run
 # (the cluster needs root and network namespaces) counts as skipped, with the reason.
 #   --quick        only the build, the tests without a cluster, and the style
-#   --all          all steps, 50 minutes: also sanitizers, fuzzers, Debian 13, RDMA, large jobs, another processor
+#   --all          all steps, an hour: also sanitizers, fuzzers, Debian 13, RDMA, large jobs, another processor
 #   --only STEPS   only these steps, which may use the results of an earlier run
 #   --no-install   do not install missing packages
 #   --list         print all steps, with their groups
@@ -14,7 +14,7 @@
 set -u
 ME=${0##*/}
 TOP=$(cd "$(dirname "$0")/.." && pwd)
-LOGS=$TOP/build-check DEADLINE=4500 # seconds for all steps; two quiet cores take 50 minutes
+LOGS=$TOP/build-check DEADLINE=4500 # seconds for all steps; two quiet cores take an hour
 . "$TOP/util/check-report.sh"
 table=$TOP/util/check-steps groups='quick default' only='' list=''
 bad_usage() { echo "$ME: $*; see '$ME --help'" >&2; exit 2; }

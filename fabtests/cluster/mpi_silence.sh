@@ -40,7 +40,7 @@ unset OMPI_MCA_coll_mcastcoll_selection  # as users run it
 program=$BUILD/fabtests/cluster/mpi_silence
 [ -x "$program" ] || { echo "$ME: no $program: run util/build" >&2; exit 2; }
 start_cluster "$n"
-# A silence begins and ends on time on a busy machine, too: this script runs before all other processes.
+# In the real-time class, a busy machine delays the begin and the end of a silence less.
 chrt --fifo --pid 1 $$
 
 # Drops every packet, including ARP: incoming packets at the host's own device, outgoing ones at its switch's port.

@@ -1,10 +1,7 @@
 #include "core/collectives.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/layout.h"
@@ -51,19 +48,6 @@ bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled,
         text += letters + (',' == text[letters]);
     }
     return true;
-}
-
-const char* mcc_read_number(const char* at, size_t* number) {
-    static const char kUnits[] = "KMGkmg";
-    char* end;
-    if (!isdigit((unsigned char)*at)) return NULL;
-    errno = 0;
-    const unsigned long long digits = strtoull(at, &end, 10);
-    const char* unit = '\0' != *end ? strchr(kUnits, *end) : NULL;
-    const unsigned shift = NULL != unit ? 10 * (unsigned)((unit - kUnits) % 3 + 1) : 0;
-    if (0 != errno || digits > SIZE_MAX >> shift) return NULL;
-    *number = (size_t)digits << shift;
-    return NULL != unit ? end + 1 : end;
 }
 
 // The libfabric datatypes and operators with exactly the meaning of MPI's. MPI requires the same elements and

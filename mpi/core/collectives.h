@@ -36,8 +36,6 @@ extern const enum fi_collective_op mcc_collective_ops[kMccCollectives];
 // after ^ is removed from the list; if the first name has a ^, the list starts from all. False for an unknown
 // name: then `reason` (kMccReasonBytes) names the setting `name` and the values that are allowed.
 bool mcc_read_collectives(const char* name, const char* text, unsigned* enabled, char* reason);
-// Reads digits with an optional K, M or G. Returns the end of the number, or NULL.
-const char* mcc_read_number(const char* at, size_t* number);
 
 // Finds libfabric's datatype, its size *width in bytes, and libfabric's operator for a reduction. False if
 // libfabric has no exact counterpart. The result is the same on every member.

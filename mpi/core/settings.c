@@ -3,8 +3,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/collectives.h"
+#include "base/rule_line.h"
 #include "core/provider.h"
+
+const char* mcc_read_number(const char* at, size_t* number) {
+    const char* end = at + strspn(at, "0123456789");
+    uint64_t value = 0;
+    if ('\0' != *end && NULL != strchr("KMGkmg", *end)) ++end;
+    if (!mcc_rule_number(at, end, true, &value)) return NULL;
+    *number = (size_t)value;
+    return end;
+}
 
 bool mcc_read_setting(const char* prefix, MccSetting* setting, const char* value, char* reason) {
     if (NULL != setting->text) {

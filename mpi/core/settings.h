@@ -17,6 +17,8 @@ typedef struct {
     char* text;            // or any text: kMccSettingBytes, with the default, then the value
 } MccSetting;
 
+// Reads digits with an optional K, M or G. Returns the end of the number, or NULL.
+const char* mcc_read_number(const char* at, size_t* number);
 // Reads a value. Errors are false with a reason (kMccReasonBytes) that begins with `prefix` and the
 // setting's name.
 bool mcc_read_setting(const char* prefix, MccSetting* setting, const char* value, char* reason);

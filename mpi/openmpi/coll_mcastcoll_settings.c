@@ -15,7 +15,7 @@ MccComponent mcc_component = {.fabric = {.lock = PTHREAD_MUTEX_INITIALIZER}};
                                               &c->field);                                                  \
     } while (0)
 
-// Keys of coll_mcastcoll_experiment (docs/EXPERIMENTS.md). Each was a parameter of its own.
+// Keys of coll_mcastcoll_experiment (docs/EXPERIMENTS.md). A parameter with the name of a key is an error.
 enum {
     kProvider,
     kSingleHost,
@@ -44,7 +44,7 @@ static const MccSetting kDefaults[kExperiments] = {
     [kLinger] = {"linger", .value = 2000, .high = INT32_MAX},
     [kEagerProgress] = {"eager_progress", .words = YES_OR_NO}};
 
-// Values of the parameters of older releases; NULL: not set.
+// Values of parameters with the names of keys, as before 0.9.0; NULL: not set.
 static char* former_parameters[kExperiments];
 
 void mcc_settings_register(const mca_base_component_t* component) {

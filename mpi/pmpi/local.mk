@@ -13,7 +13,7 @@ libmcastcoll_pmpi_la_SOURCES = $(mcc_mpi_core) \
 	%reldir%/progress.c \
 	%reldir%/secret.c \
 	%reldir%/settings.c
-libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi $(MPICH_CPPFLAGS)
+libmcastcoll_pmpi_la_CPPFLAGS = -I$(top_srcdir)/include -I$(top_srcdir)/mpi -I$(top_srcdir)/prov/mcastcoll $(MPICH_CPPFLAGS)
 libmcastcoll_pmpi_la_CFLAGS = $(AM_CFLAGS) $(LIBFABRIC_CFLAGS) $(HOGWEED_CFLAGS) $(NETTLE_CFLAGS)
 libmcastcoll_pmpi_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared -Wl,-z,lazy -Wl,-z,nodelete \
 	-export-symbols-regex '^MPI_'

@@ -32,7 +32,7 @@ static const char* value_of(const char* name) {
     return NULL != value && '\0' != value[0] ? value : NULL;
 }
 
-// Refuses unknown names, since a misspelt setting would have no effect. For a name of an older release, the
+// Refuses unknown names, since a misspelt setting would have no effect. For a name from before 0.9.0, the
 // message gives the new one.
 static bool check_names(const char* const names[], size_t count, char* reason) {
     static const struct {

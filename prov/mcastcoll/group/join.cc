@@ -53,8 +53,8 @@ void Join::on_hello(const wire::Hello& hello, Nanoseconds now) {
         forward_if_complete(now);
 }
 
-// Returns false if the hello does not count now. A child with a subtree is requested to send the gathered
-// hellos.
+// Returns false if the hello does not count now. A child with a subtree receives a request for
+// the gathered hellos.
 bool Join::take(const wire::Hello& hello) {
     if (hello.gathered == 0 || gathering_.of(hello.rank) != nullptr) return false;
     if (hello_span(hello.rank, hello.members) > 1) {

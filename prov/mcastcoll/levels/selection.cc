@@ -137,6 +137,13 @@ std::string kind_names() {
     return names;
 }
 
+std::optional<Kind> kind_of(const MccRuleWord& word) {
+    for (std::size_t i = 0; i < kKinds; ++i)
+        if (const auto kind = static_cast<Kind>(i); mcc_rule_is_operation(word, name_of(kind).data()))
+            return kind;
+    return std::nullopt;
+}
+
 std::string algorithm_names(Kind kind) {
     std::string names;
     for (std::size_t i = 0; i < kAlgorithms; ++i) {
@@ -196,7 +203,7 @@ Result<Row> parse_row(const MccRuleLine& line) {
                 line.count)};
     Row row;
     const std::string_view operation = text_of(line.words[kMccRuleOperation]);
-    const auto kind = kind_named(operation == "bcast" ? name_of(Kind::broadcast) : operation);
+    const auto kind = kind_of(line.words[kMccRuleOperation]);
     if (!kind) return Error{EINVAL, fmt::format("operation '{}' may be {}", operation, kind_names())};
     row.kind = *kind;
     if (line.wrong != 0) {

@@ -275,7 +275,7 @@ class Reader {
                                                  }))});
         }
     }
-    // Variables of releases before 1.0. Without an error, a job would run without its setting.
+    // Names from before 0.9.0. Without an error, a job would run without its setting.
     void refuse_former_names() {
         const auto refuse_former = [&](const std::string& former, std::string_view now) {
             const char* const value = std::getenv(former.c_str());

@@ -1,6 +1,7 @@
 #include "transport/watch_listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
