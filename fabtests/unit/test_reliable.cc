@@ -109,9 +109,9 @@ Test(reliable, a_sender_that_dies_with_a_debt_is_reported) {
         dies.alive = false;
         network.run_ms(3000);
         cr_assert(receiver.next.count(dies.id()) == 0 || receiver.next.at(dies.id()) < 100);
-        cr_assert_eq(receiver.losses.size(), 1, "%zu losses, %lu received, %lu strays",
+        cr_assert_eq(receiver.losses.size(), 1, "%zu losses, %lu received, %lu foreign",
                      receiver.losses.size(), receiver.protocol().counters().received,
-                     receiver.protocol().counters().strays);
+                     receiver.protocol().counters().foreign);
         cr_assert_eq(receiver.losses[0], Loss::silent);
     }
 }

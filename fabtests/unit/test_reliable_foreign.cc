@@ -60,7 +60,7 @@ Test(reliable_foreign, packets_without_a_valid_tag_are_dropped) {
         node.receive(make(header, 30), place(sender.id()), network.now());
         header.from = MemberId{5};
         node.receive(make(header, 30), place(MemberId{5}), network.now());
-        cr_assert_eq(node.protocol().counters().unproven, forged += 2, "kind %u", kind);
+        cr_assert_eq(node.protocol().counters().invalid_tag, forged += 2, "kind %u", kind);
     }
     cr_assert_eq(node.protocol().receivers(), 1);
     for (int i = 0; i < 50; ++i) sender.publish(network.now());
@@ -113,7 +113,7 @@ Test(reliable_foreign, no_byte_of_a_packet_can_be_changed) {
                                (header.value().to == kAllMembers || header.value().to == node.id());
             if (!meant) continue;
             node.receive(other, place(header.value().from), network.now());
-            cr_assert_eq(node.protocol().counters().unproven, ++changed, "byte %zu", at);
+            cr_assert_eq(node.protocol().counters().invalid_tag, ++changed, "byte %zu", at);
         }
     cr_assert(changed > 50);
 }
@@ -155,7 +155,7 @@ Test(reliable_foreign, members_with_different_keys_do_not_receive_each_other) {
     for (Node* node : nodes) {
         cr_assert(node->next.empty() && node->losses.empty());
         cr_assert_eq(node->protocol().receivers(), 0);
-        cr_assert(node->protocol().counters().unproven > 0);
+        cr_assert(node->protocol().counters().invalid_tag > 0);
     }
 }
 
@@ -232,7 +232,7 @@ Test(reliable_foreign, a_member_without_an_answer_slows_a_sender_by_less_than_ha
             });
         cr_assert(joins >= (every == 10 ? 3000U : 3U));
         cr_assert(disturbed / 3 > alone / 2, "%lu instead of %lu", disturbed / 3, alone);
-        cr_assert(sender.protocol().counters().dropped > 0);
+        cr_assert(sender.protocol().counters().unresponsive > 0);
         network.run_ms(1500);
         cr_assert_eq(node.next.at(sender.id()), sender.sent);
         cr_assert(node.losses.empty());
@@ -250,7 +250,7 @@ Test(reliable_foreign, a_late_answer_gets_expelled) {
     network.step();
     late.mute = true;
     messages_in_a_second(network, sender, [] {});
-    cr_assert_eq(sender.protocol().counters().dropped, 1);
+    cr_assert_eq(sender.protocol().counters().unresponsive, 1);
     late.mute = false;
     network.run_ms(500);
     cr_assert_eq(late.losses.size(), 1);
@@ -269,7 +269,7 @@ Test(reliable_foreign, a_member_is_where_it_has_answered) {
         node.receive(
             make({.kind = kind, .flags = 3, .size = 64, .group = 7, .from = sender.id(), .number = 5}, 0),
             elsewhere, network.now());
-    cr_assert_eq(node.protocol().counters().misplaced, 5);
+    cr_assert_eq(node.protocol().counters().other_source, 5);
     for (int i = 0; i < 10; ++i) sender.publish(network.now()), node.publish(network.now());
     network.run_ms(200);
     cr_assert_eq(node.next.at(sender.id()), 10);

@@ -115,9 +115,9 @@ Reliable::Group::~Group() {
         "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
         "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
         "source {}, not yet verified {}, no room {}",
-        address_, done.sent, done.repaired, done.received, done.duplicates, done.strays, done.reports,
-        done.beats, done.expelled, done.dropped, done.unproven, done.replayed, done.misplaced,
-        done.unanswered, done.crowded);
+        address_, done.sent, done.repaired, done.received, done.duplicates, done.foreign, done.reports,
+        done.heartbeats, done.expelled, done.unresponsive, done.invalid_tag, done.replayed, done.other_source,
+        done.unverified, done.no_room);
     for (auto& [member, partial] : partials_) reliable_.inbox_.give_back(partial.posted);
     std::erase(reliable_.groups_, this);
 }
@@ -141,10 +141,10 @@ int Reliable::Group::send(Pieces pieces, std::size_t size) {
 
 void Reliable::Group::on_packet(const reliable::Header& header, Bytes packet,
                                 const transport::SocketAddress& source) {
-    const std::uint64_t before = protocol_.counters().unproven;
+    const std::uint64_t before = protocol_.counters().invalid_tag;
     const Nanoseconds now = monotonic_now();
     protocol_.on_packet(header, packet, place_of(source), now);
-    if (protocol_.counters().unproven == before || now < warns_at_) return;
+    if (protocol_.counters().invalid_tag == before || now < warns_at_) return;
     warns_at_ = now + kWarnAgain;
     provider::log_line(
         provider::Level::warn,

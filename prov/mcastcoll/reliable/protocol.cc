@@ -73,7 +73,7 @@ void Protocol::bar(Member& member, Loss how) {
 // Whether a packet with a valid tag comes from the member's own address and is no replay.
 bool Protocol::is_from(Member& member, const Header& header, const Place& source) {
     if (member.answered && member.place != source) {
-        ++counters_.misplaced;
+        ++counters_.other_source;
         return false;
     }
     // Without a key serials are not checked: a foreign host could use up the serials of a member.
@@ -86,7 +86,7 @@ void Protocol::on_packet(const Header& header, Bytes packet, const Place& source
     if (header.group != config_.group || header.from == config_.self) return;
     if (header.to != kAllMembers && header.to != config_.self) return;
     if (!proof_.is_right(packet)) {
-        ++counters_.unproven;
+        ++counters_.invalid_tag;
         return;
     }
     const Bytes body = packet.subspan(kHeaderBytes);
@@ -123,7 +123,7 @@ bool Protocol::takes_from(Member* sender, const Header& header, const Place& sou
         bar(*sender, Loss::gap);
         return false;
     }
-    ++counters_.strays;
+    ++counters_.foreign;
     if (!config_.receives || now < stray_at_ || (sender != nullptr && sender->barred)) return false;
     stray_at_ = now + kStrayPause;
     if (find_or_add(header.from, source, now) != nullptr) send_join(header.from, source, now);
@@ -145,7 +145,7 @@ void Protocol::on_data(Member& member, const Header& header, Bytes body, Nanosec
         const Put put = incoming.put(header.number, body);
         ++(put == Put::taken     ? counters_.received
            : put == Put::useless ? counters_.duplicates
-                                 : counters_.crowded);
+                                 : counters_.no_room);
         // A replayed packet is no sign of life.
         if (put != Put::taken) return member.gap.watch(incoming.has_gap(), now);
     }

@@ -29,12 +29,13 @@ enum class Loss : std::uint8_t {
 };
 
 struct Counters {
-    std::uint64_t sent = 0, repaired = 0, received = 0, duplicates = 0, reports = 0, beats = 0, expelled = 0;
-    std::uint64_t dropped = 0;  // receivers that did not answer
-    // Packets that were not accepted: from unknown members (strays); without a valid tag (unproven);
-    // replayed; with a member's id from another address (misplaced); reports from members without an answer
-    // (unanswered); for lack of memory (crowded).
-    std::uint64_t strays = 0, unproven = 0, replayed = 0, misplaced = 0, unanswered = 0, crowded = 0;
+    std::uint64_t sent = 0, repaired = 0, received = 0, duplicates = 0, reports = 0, heartbeats = 0,
+                  expelled = 0;
+    std::uint64_t unresponsive = 0;  // receivers that did not answer
+    // Refused packets: from unknown members (foreign); without a valid tag; replayed; with a member's id from
+    // another address (other_source); reports from members without an answer (unverified); for lack of memory
+    // (no_room).
+    std::uint64_t foreign = 0, invalid_tag = 0, replayed = 0, other_source = 0, unverified = 0, no_room = 0;
 };
 
 class Protocol {

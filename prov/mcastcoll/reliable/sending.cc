@@ -74,7 +74,7 @@ void Protocol::on_report(Member* member, const Header& header, Bytes body, const
     if (member == nullptr || !member->receives)
         return send_packet(this->header(Kind::expelled, header.from), source);
     if (!member->answered) {
-        ++counters_.unanswered;
+        ++counters_.unverified;
         return member->request_timer.resume(now);
     }
     member->last_received = now;
@@ -126,7 +126,7 @@ void Protocol::beat(bool wanted, Nanoseconds now) {
     one.number = outgoing_.next();
     one.oldest = outgoing_.oldest();
     one.flags = wanted ? kReport : 0;
-    ++counters_.beats;
+    ++counters_.heartbeats;
     send_packet(one);
     const Nanoseconds idle{config_.peer_timeout.value / 10};
     beat_at_ = now + (wanted ? std::min(beat_after_, idle) : idle);
@@ -161,7 +161,7 @@ void Protocol::drop_unanswered(Nanoseconds now) {
         // If the member exists, it is informed when it answers.
         member->receives = false;
         member->expelled = dropped = true;
-        ++counters_.dropped;
+        ++counters_.unresponsive;
     }
     if (!dropped) return;
     if (now >= strict_until_) strict_until_ = now + Nanoseconds{3 * late_after.value};
