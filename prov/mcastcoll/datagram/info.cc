@@ -205,7 +205,8 @@ Result<provider::InfoOwner> make_info(const provider::InfoRequest& request,
         choose_interface(ends.value(), of_device.empty() ? domain : of_device, settings.iface, family);
     if (!chosen) return chosen.error();
     const transport::Interface& interface = chosen.value();
-    if (auto fit = transport::check({.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
+    if (auto fit = transport::check(
+            {.interface = interface, .family = family == AF_INET ? 4 : 6, .ttl = settings.ttl});
         !fit)
         return fit.error();
     std::size_t largest = largest_message(interface, family, type);
