@@ -10,7 +10,8 @@
 // later.
 //
 // After the first fragment, the gaps between fragments (of all messages, and twice the longest of this one)
-// reveal a lost run early, until the root may have to wait for reports.
+// reveal a lost run early, as long as the root need not wait for reports, the acknowledgements of receivers
+// (flow_control.h).
 //
 // While the group loses nothing (redundancy_policy.h), a silent peer most likely is a process that is not
 // scheduled. Silence must then last lossless_silence (10 ms), and four times as long where the root may wait
@@ -34,9 +35,10 @@ class Deadlines {
           arrival_gap_(config.initial_rtt),
           root_nak_answer_(config.initial_rtt) {}
 
-    // How long a hole may be reordering.
+    // Time for which a hole counts as reordering, not as a loss.
     Nanoseconds gap() const;
-    // How long silence may mean that the root has not sent yet: `silence_factor` times the usual time.
+    // Time of silence before a NAK, in which the root may not have sent yet: `silence_factor` times the usual
+    // time until a fragment arrives.
     Nanoseconds silence(const Slot& slot, std::int64_t silence_factor = 1) const {
         const Nanoseconds usual{silence_factor * usual_silence(slot).value};
         if (!losses_.lossless()) return usual;
@@ -52,7 +54,7 @@ class Deadlines {
     void on_first(const Slot& slot, Nanoseconds now) { firsts_[sort_of(slot)].sample(now - slot.posted_at); }
     // Time between two successive fragments.
     void on_gap(const Slot& slot, Nanoseconds gap);
-    // The root has retransmitted what a NAK of this member named.
+    // The root has multicast again a fragment that a NAK of this member named.
     void on_root_nak_answer(Nanoseconds took) { root_nak_answer_.sample(took); }
 
   private:

@@ -67,8 +67,9 @@ class Engine {
     PollHint poll_hint() const;
 
     Phase phase() const { return core_.phase; }
-    // Sets the rank of the whole group whose loss ends the group, for log messages of the peers; the rank
-    // need not belong to this engine. To be called before the failure; the first call counts.
+    // Names the lost member whose loss ends the group, for log messages of the peers. of_group: its rank in
+    // the whole group; the member need not belong to this engine. To be called before the failure; the first
+    // call counts.
     void name_loss(Rank of_group) {
         if (core_.named_loss == kNoRank) core_.named_loss = of_group;
     }

@@ -65,8 +65,9 @@ class Gatherer {
     bool release(Slot& slot);
     // On rank 0: length of the prefix of the buffer that has all members' vectors combined.
     std::uint64_t combined_bytes(const Slot& slot) const;
-    // Children in the gather tree for which an operation waits; and whether ready pieces wait for a credit.
+    // Children in the gather tree for whose contributions an operation waits.
     RankList missing(const Slot& slot) const;
+    // Whether pieces are ready to be sent but wait for a credit from the parent.
     bool awaits_credit(const Slot& slot) const;
     // Called after a long wait for a credit: the parent may have posted another operation.
     void announce(Slot& slot);

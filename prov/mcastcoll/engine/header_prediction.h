@@ -17,8 +17,8 @@ class HeaderPrediction {
     // Called after a packet took the slow path. Predicts the next header unless that packet has further
     // consequences: a report, a hole, a repair, parity, the end of the message.
     void predict_after(const wire::Header& header, Bytes packet);
-    // The operation of which this packet is fragment slot.base, received in the same turn as the last; null
-    // if the prediction fails.
+    // Returns the slot of the predicted operation if the packet is the first fragment that the operation
+    // lacks and was received at the same time as the packet before. Null if the prediction fails.
     Slot* match(Bytes packet) {
         if (next_ >= end_ || packet.size() != wire::kHeaderBytes + core_.config.fragment_bytes)
             return nullptr;

@@ -176,7 +176,8 @@ bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count,
            payload.size() == std::min(count * size, slot.bytes - first * size);
 }
 
-// A reduce has no data for receivers, and a root receives only fragments that it has sent.
+// Whether no member can have sent this fragment to this member: a reduce has no data for receivers, and a
+// root receives only fragments that it has sent.
 bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
     return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));

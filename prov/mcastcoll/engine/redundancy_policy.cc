@@ -33,7 +33,7 @@ LossReport RedundancyPolicy::subtree() const {
 void RedundancyPolicy::adopt(const LossReport& group) {
     group_ = group;
     if (configured_ == Redundancy::off) return;
-    // The copy of a fragment that is lost by itself arrives with the usual probability.
+    // If losses are independent, the copy of a lost fragment arrives with the usual probability.
     const bool helpless = group.missed > kTolerated && group.missed > group.lacking / kHelpless;
     if (chosen_.copies > 0 && fresh_ == 0 && helpless)
         bursty_ = kBurstyFor;

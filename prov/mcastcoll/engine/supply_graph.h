@@ -30,13 +30,15 @@ class SupplyGraph {
     void set_map(ReachabilityMap map);
     const ReachabilityMap& map() const { return map_; }
 
-    // Reachability by the map alone, regardless of leaders.
+    // True if another member can receive this root's multicasts, by the map alone, regardless of leaders.
     bool audible(Rank root) const {
         return healthy_ || (map_.works && !RankSet::of(map_.mute, members_).contains(root) &&
                             has_others(listening(), root));
     }
+    // True if the rank can receive this root's multicasts, by the map alone.
     bool can_receive(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
-    // Leaders relay. Also false if a range has no able leader, so that roots multicast to all ranges.
+    // True if leaders relay to their ranges. False if a range has no able leader: roots then multicast to all
+    // ranges.
     bool relayed() const { return !supplied_.empty(); }
     // True if the rank relays this root's fragments to its range.
     bool relays(Rank root, Rank rank) const { return relayed() && leads_towards(root, rank); }
@@ -70,7 +72,7 @@ class SupplyGraph {
     static bool has_others(const RankSet& set, Rank root) {
         return set.size() > (set.contains(root) ? 1U : 0U);
     }
-    // True for a member of this root's ring, and for a root that has one.
+    // True for a member of this root's ring, and for the root itself if it has a ring.
     bool on_ring(Rank root, Rank rank) const {
         return rank == root ? multicasts(root) : receives(root, rank);
     }

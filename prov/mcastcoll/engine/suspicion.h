@@ -36,9 +36,9 @@ class Suspicion {
         const Run& run = runs_[place(root)];
         return all_ >= kSilentEnough || (run.root == root && run.missed >= kSilentEnough);
     }
-    // Returns the root whose silence is a reason for an election request, or kNoRank. After rest(), that many
-    // further operations must be silent first.
+    // Returns, once, the root whose silence is a reason for an election request, or kNoRank.
     Rank take_wanted() { return std::exchange(wanted_, kNoRank); }
+    // Makes silence a reason again only after this many more silent operations.
     void rest(std::uint32_t operations) { resting_ = operations; }
 
   private:
