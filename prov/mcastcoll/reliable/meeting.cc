@@ -53,7 +53,8 @@ bool Protocol::is_answer(const Member& member, const Header& header, Bytes body)
     return echo >= member.answers_from && echo <= proof_.last_serial();
 }
 
-// A join or a welcome: roles of the other member, and the number of its first packet for this member.
+// Processes a join or a welcome, which name the roles of the other member and the number of its first packet
+// for this member.
 void Protocol::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
                                Nanoseconds now) {
     if (member.leaving) return;

@@ -115,8 +115,8 @@ void Protocol::on_packet(const Header& header, Bytes packet, const Place& source
     }
 }
 
-// Whether this member can process data, or a beat about data. If the sender's first packet is not known, a
-// join requests it.
+// Whether this member can process the data or beat of this sender. If the number of the sender's first packet
+// is not known, a join requests that number.
 bool Protocol::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
@@ -196,7 +196,8 @@ void Protocol::deliver() {
     }
 }
 
-// A silent sender may have no data, or be busy. But a sender must repair data that it owes.
+// Bars senders that are silent while they owe data. A silent sender without such a debt may have no data, or
+// be busy.
 void Protocol::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->incoming || member->leaving || now - member->last_received <= config_.peer_timeout)

@@ -6,11 +6,12 @@
 namespace mcastcoll::reliable {
 namespace {
 
-// A retransmission answers NAKs of several receivers; receivers wait for reordering before their first NAK.
+// Shortest time between two retransmissions of a packet: one answers the NAKs of all receivers, which arrive
+// at different times because receivers first wait for reordered packets.
 constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
 constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
 constexpr unsigned kFarewells = 3;
-// Number of full packets that do not wait for more.
+// Once this many full packets wait, they are sent without waiting for the pacer.
 constexpr std::size_t kFullRow = 16;
 // Pause when the system has no room for a packet.
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
