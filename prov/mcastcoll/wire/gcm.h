@@ -33,7 +33,8 @@ std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key);
 // The faster of the available implementations.
 std::unique_ptr<Gcm> make_gcm(const Key& key);
 
-// Whether make_gcm()'s tags take less time than UMAC-64's: half with AVX-512, twice without.
+// Whether a tag of make_gcm() takes less time than a tag of UMAC-64: half as long with AVX-512, twice as long
+// without.
 bool gmac_is_fast();
 
 }  // namespace mcastcoll::wire
