@@ -10,7 +10,7 @@ namespace mcastcoll::datagram {
 struct Channel {
     std::shared_ptr<CompletionQueue> queue;
     std::shared_ptr<Counter> counter;
-    bool selective = false;           // successful completions only on request
+    bool selective = false;  // writes successful completions only on request (FI_SELECTIVE_COMPLETION)
     std::uint64_t default_flags = 0;  // for calls without a flags argument
 
     bool full() const { return queue && queue->room() == 0; }

@@ -1,13 +1,13 @@
 // Deadlines after which a member sends a NAK, from measurements of its group.
 //
 // Before any fragment of an operation has arrived: a quarter more than the third largest of the last 16 first
-// arrivals (recent_times.h), at least 1.5 round trips. For the release of a barrier at most four round
-// trips or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times
-// min_silence: 3 ms). Results of more than 7 fragments come much later than releases of barriers; they are
-// measured separately, and waited for up to 10 ms. If nothing of a message of that length has arrived, the
-// NAK names one fragment: most likely the message was not multicast yet, and a NAK for all of it would make
-// this member, and each member to which the NAK is forwarded, receive by message what is multicast a moment
-// later.
+// arrivals (recent_times.h), at least 1.5 round trips. For the release of a barrier at most four round trips
+// or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times min_silence: 3 ms).
+// Results of more than 7 fragments come much later than releases of barriers: their times are measured
+// separately, and a member waits up to 10 ms for them. If nothing of a message of that length has arrived,
+// the NAK names one fragment: most likely the message was not multicast yet, and a NAK for all of it would
+// make this member, and each member to which the NAK is forwarded, receive by message what is multicast a
+// moment later.
 //
 // After the first fragment, the gaps between fragments (of all messages, and twice the longest of this one)
 // reveal a lost run early, as long as the root need not wait for reports, the acknowledgements of receivers

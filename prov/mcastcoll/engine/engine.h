@@ -39,8 +39,8 @@ class Engine {
     // After Effect::gathered: the buffer holds the result for all members. False if the operation does not
     // wait for a release, for instance because the group has failed.
     bool release(OperationId operation, Nanoseconds now);
-    // The stall timeout counts from this time on; kNever: not yet. A join that ends with an operation has a
-    // deadline of its own.
+    // The stall timeout counts from this time on; kNever: not yet. The operation at the end of a join waits
+    // for late members until the join's own deadline, so stalls count only after the join.
     void count_stalls_from(Nanoseconds when) { core_.stalls_from = when; }
     // Announces that no operation will follow. Effect::left comes when the whole group has closed and no peer
     // needs this member.

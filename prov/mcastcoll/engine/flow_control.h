@@ -1,6 +1,6 @@
 // Flow control: keeps a root at most one window ahead of its slowest receiver, and a large message in its
-// buffer while a peer may need data. Members report the progress of their subtree up the report tree, and
-// send `done` to their supplier.
+// buffer while a peer may need data. Members report the progress of their subtree up the report tree
+// (supply_graph.h), and send `done` to their supplier.
 //
 // Large messages: fragments go straight to the caller's buffer, and packets that arrive before the post into
 // one of early_buffers. A root is at most one window ahead of the slowest receiving member, posted or not,

@@ -22,9 +22,9 @@
 // across a long link, vectors go in pieces.
 //
 // Credits: pieces are combined in the caller's buffer, straight from the message; nothing is kept or
-// allocated. A parent that has posted grants its first child a window of pieces, and each further child the
-// pieces that are combined of the child before. So the order is fixed, and yet the children send at the same
-// time. Combined pieces go up at once. Credits are sent in steps of a quarter of a window.
+// allocated. A parent that has posted grants its first child a window of pieces, and each later child the
+// pieces that are combined from the child before it. So the order is fixed, and yet the children send at the
+// same time. Combined pieces go up at once. Credits are sent in steps of a quarter of a window.
 //
 // Buffers: leaves of the tree send from `input` and do not touch `buffer` before the result. Inner members
 // need `buffer` for combining, also under `reduce`. `ready` and Engine::advance() give the ready prefix of

@@ -29,7 +29,7 @@ class Holds {
     bool awaits_bytes(const Slot& slot) const;
 
     Core& core_;
-    Ring<Timed> holds_;  // with the latest time of the release
+    Ring<Timed> holds_;  // held operations, with the latest time of their release
 };
 
 }  // namespace mcastcoll::engine

@@ -52,7 +52,7 @@ struct Slot {
     struct RootNaks {
         FragmentSet due;
         WindowBitmap named;
-        std::uint32_t target = 0;        // on the root: next address for the first fragment
+        std::uint32_t target = 0;        // on the root: next range for the first fragment due
         Nanoseconds named_until{};       // then `named` is cleared, and missing fragments are named again
         std::uint32_t rounds = 0;        // own NAKs without progress
         std::uint32_t base = 0;          // this member's base at its last NAK
@@ -69,7 +69,7 @@ struct Slot {
             if (!named.test(index)) due.add(index);
         }
         void reset() {
-            if (named_until == Nanoseconds{}) return;  // no addition precedes a period
+            if (named_until == Nanoseconds{}) return;  // no period has begun, so nothing was added
             due.clear();
             named.clear_all();
             *this = {std::move(due), std::move(named)};
@@ -137,7 +137,7 @@ struct Slot {
         bool held = false;               // root synchronisation: must not start yet
         bool entered = false;            // the drawn member has entered
         bool entered_due = false;        // this member was drawn and must report its entry
-        bool degraded = false;           // a NAK named a multicast fragment
+        bool degraded = false;           // a NAK named a fragment that was multicast
         std::uint32_t copies = 0;        // copies of the whole message still to send
         std::uint32_t copied = 0;        // sent fragments of the current copy
         bool copy_waits = false;         // the time for the copy has not come
@@ -175,10 +175,10 @@ struct Slot {
         std::uint32_t gathered = 0;
         bool due = false, sent = false;
         bool awaits_release = false;                        // rank 0: the caller has the buffer
-        std::uint64_t announced_total = kNothingAnnounced;  // vector announced before the post
+        std::uint64_t announced_total = kNothingAnnounced;  // total of a message before the post
         std::uint32_t combined = 0;     // number of combined vectors that came inside gathers
         bool own_combined = false;      // this member's vector is combined
-        std::uint32_t pieces = 0;       // of a longer vector
+        std::uint32_t pieces = 0;       // number of pieces of a longer vector
         std::uint32_t piece_bytes = 0;  // of each piece but the last
         std::uint32_t contributed = 0;  // pieces sent to the parent
         std::uint32_t credit = 0;       // pieces that the parent accepts
@@ -206,7 +206,7 @@ struct Slot {
     std::byte* early = nullptr;      // the first fragments of a large message that is not posted yet
     bool retained = false;           // the whole message is in the retransmit buffer
     bool lingers = false;            // a complete large message that a peer may still need
-    std::byte* late_copy = nullptr;  // its copy for such peers
+    std::byte* late_copy = nullptr;  // copy of a large message, for peers that may still need it
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // last progress
     RepairMode repair_mode;

@@ -33,7 +33,7 @@ class Slots {
     // The slot of this operation, whether or not another operation uses the slot now.
     Slot& at(std::uint64_t operation) { return slots_[operation % slots_.size()]; }
     const Slot& at(std::uint64_t operation) const { return slots_[operation % slots_.size()]; }
-    // The same, renewed if another operation used the slot.
+    // The slot of this operation, renewed if an earlier operation used it.
     Slot& take(OperationId operation) {
         Slot& slot = at(number_of(operation));
         if (slot.id != operation) renew(slot, operation);

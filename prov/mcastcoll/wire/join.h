@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxTableBytes = 4096;
 inline constexpr std::size_t kPartBytes = 32768;
 inline constexpr std::size_t kMaxGroupAddresses = 16;
 inline constexpr std::uint8_t kAddressSchemes = 4;
-inline constexpr std::size_t kMaxSurveyed = 16;  // networks
+inline constexpr std::size_t kMaxSurveyed = 16;  // networks in a survey
 inline constexpr std::uint32_t kMaxError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 
@@ -31,11 +31,11 @@ enum class JoinKind : std::uint8_t {
     welcome = 3,  // for all members, in parts: the group exists
     abort = 4,    // datagram or message: this join has failed
     // Datagrams by which rank 0 measures the distances between networks.
-    survey = 5,    // to a member: measure round trips to these members
-    echo = 6,      // between two members: there and back
+    survey = 5,    // to a member: request to measure the round trips to the named members
+    echo = 6,      // between two members, there and back, to measure a round trip
     surveyed = 7,  // to rank 0: the measured times
     ended = 8,     // message: this group has failed
-    waiting = 9,   // datagram between members: the sender waits; has the receiver's part of the group failed?
+    waiting = 9,   // datagram to a peer, after a long wait: asks whether its part of the group has failed
     part = 10,     // message to a host's leader, which forwards it: a part of the welcome
     // Message to another member of the host: the group exists, and the host's shared memory has the rest.
     host_welcome = 11,
