@@ -104,7 +104,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     std::unique_ptr<Reliable> reliable_;
     std::unique_ptr<transport::VerbsTransport> verbs_;
     std::vector<std::byte> gathered_;
-    // Queues and counters for completions, which also wake for this endpoint's sockets.
+    // Queues and counters whose sleeping threads must wake when this endpoint's sockets receive data.
     std::vector<Waiter*> waiters_;
     bool watched_ = false;
     // Distinguishes addresses of groups from addresses of an address vector.

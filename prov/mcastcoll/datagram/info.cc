@@ -28,7 +28,7 @@ constexpr std::size_t kUsualOperations = 1024;
 // Reported limit of queues, endpoints and so on; memory is the only real limit.
 constexpr std::size_t kMany = 65536;
 
-// Absent hints request nothing.
+// Returns the hints, or empty ones, which request nothing, if the application gave none.
 template <typename Attributes>
 const Attributes& or_none(const Attributes* wanted) {
     static const Attributes none{};

@@ -168,7 +168,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     bool any = false;
     for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
         const Bytes one = packets.first(std::min(unit, packets.size()));
-        // The rest of a started row is lost.
+        // If a part of the row was sent, the rest counts as lost by the network.
         if (transport::is_full(transmit(socket, one, one.size(), address_))) return any;
         any = true;
     }

@@ -47,7 +47,7 @@ struct GroupConfig {
     GroupKey key{};
     Epoch epoch{};
 
-    // Equal on all members.
+    // The following values are equal on all members.
     wire::Checksum checksum = wire::Checksum::crc32c;  // none: the caller makes and checks tags instead
     std::uint32_t fragment_bytes = 1424;               // payload of a multicast datagram
     std::uint32_t retransmit_bytes = 8192;  // longest small message, kept for repair up to the watermark
@@ -73,7 +73,7 @@ struct GroupConfig {
     std::vector<std::uint8_t> range_of;
     bool relay = false;  // the root multicasts to its own range, and leaders to the other ranges
 
-    // This member's own.
+    // The following values are this member's own.
     MemorySource memory;                  // for retransmit, early, late and parity buffers and early vectors
     std::uint32_t message_bytes = 65536;  // longest message, header included
     std::uint32_t pending_operations = 1024;  // submitted but not yet started
@@ -81,9 +81,10 @@ struct GroupConfig {
     std::uint32_t probes = 4;                 // datagrams per probing member and election
     Nanoseconds probe_interval = Nanoseconds::from_ms(1);
     Nanoseconds probe_settle = Nanoseconds::from_ms(50);  // longest wait for the last probe
-    // Intervals between two elections during operation, and between two beacons of a mute root.
+    // Bounds of the interval between two elections during operation.
     Nanoseconds min_election_interval = Nanoseconds::from_ms(50),
                 max_election_interval = Nanoseconds::from_ms(5000);
+    // Bounds of the interval between two beacons of a mute root (elections.h).
     Nanoseconds min_beacon_interval = Nanoseconds::from_ms(1),
                 max_beacon_interval = Nanoseconds::from_ms(1000);
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);

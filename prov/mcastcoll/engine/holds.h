@@ -10,7 +10,7 @@ class Holds {
   public:
     explicit Holds(Core& core) : core_(core), holds_(2 * std::size_t{core.config.operation_slots}) {}
 
-    // On the root of a broadcast that was just posted.
+    // Called on the root when a broadcast is posted: holds the broadcast if it must wait.
     void begin(Slot& slot);
     // On a receiver: reports to the root that this member has entered, unless the multicast was faster.
     void send_entered(Slot& slot);

@@ -76,7 +76,7 @@ void RootRepairer::measure_answer(const Slot& slot, std::uint32_t index) {
     core_.policy.note_repair(Route::root, took, core_.round_trip.mean());
 }
 
-// Sends own and children's NAKs one step up the tree.
+// Sends the NAKs of this member and its children one level up the report tree.
 bool RootRepairer::make_message(Slot& slot, Effect& effect) {
     Slot::RootNaks& root_naks = slot.root_naks;
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.named_root;

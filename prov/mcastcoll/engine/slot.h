@@ -39,7 +39,7 @@ struct Slot {
         bool served = false;     // some data was sent
         std::uint32_t base = 0;  // has all fragments below
         bool waiting() const { return !wanted.empty(); }
-        // Must be supplied and has not sent `done`.
+        // The client must be supplied and has not sent `done`.
         bool unserved() const { return expected && !done; }
         void reset() {
             wanted.clear();
@@ -146,7 +146,7 @@ struct Slot {
         std::uint32_t parity_of = 0, parity_row = 0, parity_rows = 0;
         bool parity_due() const { return parity_row < parity_rows; }
         bool copies_due() const { return copies > 0 && !copy_waits; }
-        // Sent, and perhaps missing at a member.
+        // The fragment was multicast, and a member may lack it.
         bool may_repeat(std::uint32_t fragment) const { return fragment >= acknowledged && fragment < next; }
     };
 

@@ -49,7 +49,7 @@ class Slots {
     }
     // Memory for copies of large messages for slow peers.
     Pool& late_copies() { return late_copies_; }
-    // Posted, and not yet finished on all members.
+    // The operation is posted here, and is not finished on all members yet.
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
     }

@@ -62,8 +62,10 @@ class SupplyGraph {
     // The members that `rank` supplies: its ring successor, and its children in the tree.
     RankList clients(Rank root, Rank rank, std::uint32_t arity) const;
 
-    // The tree in which receiving members report progress to the root, which is its top.
+    // The parent of `rank` in the report tree, in which receiving members report progress to the root at its
+    // top.
     Rank report_parent(Rank root, Rank rank, std::uint32_t arity) const;
+    // The children of `rank` in the report tree.
     RankList report_children(Rank root, Rank rank, std::uint32_t arity) const;
 
   private:
@@ -101,10 +103,12 @@ class SupplyGraph {
     std::vector<std::vector<Rank>> supplied_;  // by the root's range
 };
 
-// The heap over ranks with rank 0 on top: the gather tree, also used for watermarks and leaving.
+// The parent of `rank` in the gather tree, a heap over the ranks with rank 0 on top. Watermarks and leaving
+// use this tree too.
 Rank tree_parent(Rank rank, std::uint32_t arity);
+// The children of `rank` in the gather tree.
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
-// Number of ranks in the tree below `rank`, itself included.
+// Number of ranks in the gather tree below `rank`, itself included.
 std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members);
 
 }  // namespace mcastcoll::engine

@@ -31,7 +31,8 @@ class Suspicion {
         else
             wanted_ = silent(root) ? root : wanted_;
     }
-    // True if operations of this root are requested at once, without waiting.
+    // True if this member requests the data of this root's operations at once, without waiting for the
+    // multicast.
     bool silent(Rank root) const {
         const Run& run = runs_[place(root)];
         return all_ >= kSilentEnough || (run.root == root && run.missed >= kSilentEnough);

@@ -75,7 +75,7 @@ void Protocol::add_receiver(Member& member, const Header& header, Nanoseconds no
     // The member would continue at its old position, but packets from there are gone.
     if (member.expelled && !joins) return send_packet(this->header(Kind::expelled, member.id), member.place);
     if (!member.receives) {
-        // The receiver begins with a whole message.
+        // Closes the open packet, so that the receiver begins with a whole message.
         flush(now);
         member.receives = true;
         member.expelled = false;

@@ -44,7 +44,7 @@ enum class Kind : std::uint8_t { data = 1, join, welcome, report, beat, leave, e
 inline constexpr std::uint8_t kFirst = 2, kLast = 1;
 // Flags of a join or welcome: roles of its sender.
 inline constexpr std::uint8_t kSends = 1, kReceives = 2;
-// Flag of a welcome: its sender requests an answer, because the receiver has not answered it yet.
+// Flag of a welcome: requests an answer, because its sender has none from the receiver yet.
 inline constexpr std::uint8_t kAnswer = 4;
 // Flag of a beat: receivers are to report at once.
 inline constexpr std::uint8_t kReport = 1;

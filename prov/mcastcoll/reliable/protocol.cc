@@ -9,7 +9,8 @@ namespace {
 constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
-// A longer time between two ticks counts as a pause.
+// kPause: a longer time between two ticks counts as a pause of the caller. kLongestRest: longest sleep while
+// data or acknowledgements are owed.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseconds::from_ms(20);
 
 }  // namespace
@@ -52,7 +53,7 @@ void Protocol::on_leave(Member& member, const Header& header) {
     trim();
     limit_window();
     if (!member.incoming) {
-        // A barred sender stays known as barred.
+        // A barred sender is kept in memory, so that it stays barred.
         member.gone = !member.barred;
         member.leaving = true;
         return;

@@ -91,7 +91,7 @@ class Protocol {
     // Null if the group has too many members to add one.
     Member* find_or_add(MemberId id, const Place& place, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
-    // Sends a packet to header.to, or to all members; `to` is then ignored.
+    // Sends a packet. to: the address of the member header.to; ignored if header.to is kAllMembers.
     void send_packet(Header header, const Place& to = {}, Bytes body = {});
     void send_join(MemberId to, const Place& place, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;

@@ -159,7 +159,7 @@ void Protocol::drop_unanswered(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
         if (now >= strict_until_ && now - member->moved <= late_after) continue;
-        // If the member exists, it is informed when it answers.
+        // A member that exists after all receives `expelled` when it answers.
         member->receives = false;
         member->expelled = dropped = true;
         ++counters_.unresponsive;
