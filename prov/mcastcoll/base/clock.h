@@ -1,4 +1,4 @@
-// The monotonic clock for all code outside the pure rooms.
+// The monotonic clock. Pure code (README.md) does not read a clock: times are passed to it as arguments.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
 // Result<T>: a value, or an error in its place. (<expected> is missing from C++20 in g++ 12.) Also attempt(),
-// for work whose failure needs no reason.
+// for work that may fail harmlessly.
 #pragma once
 
 #include <cassert>

@@ -37,7 +37,7 @@ class Ring {
     }
 
   private:
-    // For positions below twice the capacity. Avoids a division, which is noticeable here.
+    // Wraps a position below twice the capacity, without a division, whose cost is noticeable here.
     std::size_t wrapped(std::size_t position) const {
         return position < items_.size() ? position : position - items_.size();
     }

@@ -1,5 +1,6 @@
 // The grammar of tables of rules: the provider's algorithms (levels/selection.h) and the Open MPI component's
-// sides (mpi/openmpi/coll_mcastcoll_select.c). Also compiled as C.
+// choice of the side that serves a collective (mpi/openmpi/coll_mcastcoll_select.c): the group or Open MPI.
+// Also compiled as C.
 //
 // A line is OPERATION MEMBERS HOSTS BYTES CHOICE [MORE], separated by blanks; a # starts a comment. MEMBERS,
 // HOSTS and BYTES are *, N, N-M, N- or -M; a number of BYTES may have K, M or G (powers of 1024).
@@ -31,9 +32,9 @@ typedef struct {
 
 typedef struct {
     MccRuleWord words[kMccRuleWords];
-    size_t count;                         // of the line's words, which may be more than fit
-    MccRuleRange ranges[kMccRuleChoice];  // of members, hosts and bytes; valid from five words on
-    int wrong;                            // the word that is not a range; 0: none
+    size_t count;                         // number of words in the line, which may be more than fit
+    MccRuleRange ranges[kMccRuleChoice];  // of members, hosts and bytes; valid if count is at least 5
+    int wrong;                            // index of the first word that is not the range it should be, or 0
 } MccRuleLine;
 
 static inline bool mcc_rule_is(MccRuleWord word, const char* name) {
@@ -83,7 +84,7 @@ static inline bool mcc_rule_range(MccRuleWord word, bool units, MccRuleRange* ra
     return range->min <= range->max;
 }
 
-// Splits a line, and reads its ranges. No words: an empty line.
+// Splits a line into words, and reads its ranges. The count of an empty line is 0.
 static inline MccRuleLine mcc_rule_line(const char* text, size_t bytes) {
     MccRuleLine line;
     memset(&line, 0, sizeof(line));

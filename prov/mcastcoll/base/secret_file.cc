@@ -16,7 +16,8 @@ namespace mcastcoll {
 namespace {
 
 constexpr std::size_t kMinBytes = 16, kMaxBytes = 4096;
-// Distinct bytes. 16 random bytes have fewer than 8 distinct ones with a probability below 1e-9.
+// Smallest number of distinct bytes in a secret. 16 random bytes have fewer than 8 distinct ones with a
+// probability below 1e-9.
 constexpr std::ptrdiff_t kMinDifferent = 8;
 
 Error refused(const std::string& path, std::string_view why) {

@@ -9,11 +9,11 @@
 
 namespace mcastcoll {
 
-// At least `bytes` bytes of zeros in pages of their own, cleared before they are unmapped; null without
-// memory.
+// Maps at least `bytes` bytes of zeros, in pages of their own that are cleared before they are unmapped. Null
+// if there is no memory.
 std::shared_ptr<void> map_undumped(std::size_t bytes);
 
-// Copies a secret to such memory; null without memory.
+// Copies a secret to memory of map_undumped(). Null if there is no memory.
 template <typename T>
 std::shared_ptr<const T> make_undumped(const T& secret) {
     std::shared_ptr<void> pages = map_undumped(sizeof(T));

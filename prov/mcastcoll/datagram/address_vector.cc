@@ -86,7 +86,7 @@ fi_addr_t AddressVector::find(const transport::SocketAddress& address) const {
 }
 
 fi_addr_t AddressVector::add(const transport::SocketAddress& address) {
-    // Multicast groups are joined and get their addresses there.
+    // A multicast group gets its fi_addr_t from fi_join().
     if (!address.valid() || address.is_multicast() || address.port() == 0) return FI_ADDR_NOTAVAIL;
     // Steps that may fail for lack of memory come first.
     if (free_.empty()) {

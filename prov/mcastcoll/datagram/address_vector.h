@@ -17,8 +17,9 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
     static int open(Domain& domain, fi_av_attr* attr, fid_av** av, void* context);
     using Object::find;
     using Object::Object;
-    // The domain's lock must be held. Null: no such address.
+    // Both functions need the domain's lock. Returns null if the number has no address.
     const transport::SocketAddress* find(fi_addr_t address) const;
+    // Returns FI_ADDR_NOTAVAIL if the address was not inserted.
     fi_addr_t find(const transport::SocketAddress& address) const;
 
   private:
@@ -30,12 +31,13 @@ class AddressVector : public Object<AddressVector, fid_av, FI_CLASS_AV, Domain> 
     int lookup(fi_addr_t number, void* address, std::size_t* length);
     fi_addr_t add(const transport::SocketAddress& address);
 
-    std::vector<transport::SocketAddress> addresses_;  // removed ones are invalid
+    std::vector<transport::SocketAddress> addresses_;  // by number; removed addresses are invalid
     std::vector<fi_addr_t> free_;
     std::unordered_map<transport::SocketAddress, fi_addr_t> numbers_;
 };
 
-// Writes as much as there is room for; `length` becomes the full length. False: not enough room.
+// Writes the bytes of the address for which the buffer has room. length: size of the buffer, becomes the size
+// of the address. Returns false if the buffer is too small.
 bool write_address(const transport::SocketAddress& address, void* buffer, std::size_t& length);
 // Resolves a name and a service; `passive` requests an address of this host. Without a node the result is the
 // wildcard if passive, otherwise the loopback.

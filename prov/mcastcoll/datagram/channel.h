@@ -10,11 +10,11 @@ namespace mcastcoll::datagram {
 struct Channel {
     std::shared_ptr<CompletionQueue> queue;
     std::shared_ptr<Counter> counter;
-    bool selective = false;           // successful completions only on request
+    bool selective = false;  // writes successful completions only on request (FI_SELECTIVE_COMPLETION)
     std::uint64_t default_flags = 0;  // for calls without a flags argument
 
     bool full() const { return queue && queue->room() == 0; }
-    // Whether success is reported to the queue.
+    // Whether the successful completion of a call with these flags is written to the queue.
     bool wants_completion(std::uint64_t flags) const {
         return queue && (!selective || (flags & FI_COMPLETION) != 0);
     }

@@ -44,7 +44,8 @@ int Counter::change(std::uint64_t value) {
 
 int Counter::wait(std::uint64_t threshold, int timeout) {
     const std::uint64_t failed = readerr();
-    // Only one of several sleeping threads is woken, possibly one with a higher threshold than others.
+    // Only one of several sleeping threads is woken, possibly one whose threshold is not reached yet. So
+    // every thread looks again at this interval.
     constexpr int kRest_ms = 20;
     const ssize_t got = sleep_until(timeout, kRest_ms, [&]() -> ssize_t {
         if (done_ >= threshold) return 0;

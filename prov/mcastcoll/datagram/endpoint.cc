@@ -19,7 +19,7 @@ Endpoint::Endpoint(Domain& domain, provider::InfoOwner info, const transport::So
     waiters_.reserve(4);
 }
 
-// Closed descriptors disappear from all epoll sets.
+// Does not remove the sockets from epoll sets: closed descriptors disappear from all sets.
 Endpoint::~Endpoint() {
     const std::lock_guard lock(mutex());
     for (Waiter* waiter : waiters_) waiter->remove(*this);

@@ -25,18 +25,18 @@ struct Joined {
     const transport::SocketAddress group;
     bool may_send;
     std::shared_ptr<FileDescriptor> socket;  // null for a member that only sends, and after a failed join
-    transport::Membership share;             // over verbs
+    transport::Membership share;             // the queue pair's membership, if groups use verbs
     std::unique_ptr<Reliable::Group> reliable_group;  // for reliable messages
 };
 
 class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, public Source {
   public:
-    // `address` is the application's.
+    // address: the address to bind, as the application requested it.
     Endpoint(Domain& domain, provider::InfoOwner info, const transport::SocketAddress& address,
              void* context);
     ~Endpoint();
 
-    // For libfabric's operation tables: 0 or -FI_E*.
+    // Operations of libfabric's tables; return 0 or -FI_E*.
     int bind(Handle* other, std::uint64_t flags);
     int control(int command, void* argument);
     int set_name(void* address, std::size_t length);
@@ -51,7 +51,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     ssize_t send(const Message& message);
     ssize_t post(Pieces pieces, void* context, std::uint64_t flags);
     ssize_t cancel(void* context);
-    // For calls without a flags argument.
+    // Default flags, for calls without a flags argument.
     std::uint64_t send_flags() const { return sent_.default_flags; }
     std::uint64_t receive_flags() const { return received_.default_flags; }
 
@@ -62,12 +62,12 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     EventQueue* events() const { return events_.get(); }
     std::uint64_t directions() const { return directions_; }  // FI_SEND, FI_RECV
     Receiver& receiver() { return received_.receiver; }
-    // Null for datagrams.
+    // Null for an endpoint of datagrams.
     Reliable* reliable() { return reliable_.get(); }
     // Null if groups use UDP.
     transport::VerbsTransport* verbs() { return verbs_.get(); }
     fi_addr_t number_of(const transport::SocketAddress& peer) const { return addresses_->find(peer); }
-    // The lock must be held. The socket of a group joined before:
+    // The socket that earlier joins of the group opened, or null. The lock must be held.
     std::shared_ptr<FileDescriptor> socket_of(const transport::SocketAddress& group) const;
     // Assigns a group address (fi_addr_t), valid until remove().
     fi_addr_t add(const Joined& joined) {
@@ -87,12 +87,12 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     int operation_flags(std::uint64_t* flags, bool set);
     void wake();
     bool is_own(const transport::SocketAddress& source) const;
-    // Returns 0 or -FI_E*.
+    // Both functions return 0 or -FI_E*.
     int send_to_peer(fi_addr_t to, Pieces pieces) const;
     int send_to_group(fi_addr_t to, Pieces pieces, std::size_t size);
 
     const provider::InfoOwner info_;
-    // The bound address; before fi_enable() the application's.
+    // The bound address; before fi_enable(), the address that the application requested.
     transport::SocketAddress address_;
     const std::uint64_t directions_;
     std::size_t max_message_;
@@ -104,7 +104,7 @@ class Endpoint final : public Object<Endpoint, fid_ep, FI_CLASS_EP, Domain>, pub
     std::unique_ptr<Reliable> reliable_;
     std::unique_ptr<transport::VerbsTransport> verbs_;
     std::vector<std::byte> gathered_;
-    // Queues and counters for completions, which also wake for this endpoint's sockets.
+    // Queues and counters whose sleeping threads must wake when this endpoint's sockets receive data.
     std::vector<Waiter*> waiters_;
     bool watched_ = false;
     // Distinguishes addresses of groups from addresses of an address vector.

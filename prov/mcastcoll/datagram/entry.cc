@@ -122,7 +122,7 @@ int regattr(Domain& domain, const fi_mr_attr* attr, std::uint64_t, fid_mr** mr) 
     return make(domain, attr->access, mr, attr->context);
 }
 
-// The form with flags; no flag is supported.
+// Implements fi_endpoint2() and fi_domain2(), which have flags; no flag is supported.
 template <auto kOpen, typename Parent, typename Structure>
 int open2(Parent& parent, fi_info* info, Structure** opened, std::uint64_t flags, void* context) {
     return flags != 0 ? -FI_EBADFLAGS : kOpen(parent, info, opened, context);

@@ -1,5 +1,5 @@
-// The entry point: operations of fabrics, domains and endpoints. Each can open further objects of this
-// folder, so this code depends on all classes of the folder, and none of these includes this header.
+// The entry point: operations of fabrics, domains and endpoints. These operations open objects of all classes
+// of this folder, so this code depends on all classes, and no class includes this header.
 #pragma once
 
 #include <rdma/fabric.h>

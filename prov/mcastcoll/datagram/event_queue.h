@@ -1,4 +1,5 @@
-// Results of joins, and events written by the application.
+// The event queue of datagram endpoints, for results of joins, lost members, and events written by the
+// application.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -29,7 +30,7 @@ class EventQueue : public Object<EventQueue, fid_eq, FI_CLASS_EQ, Fabric> {
         return push(event, std::as_bytes(std::span(&entry, 1)), entry.fid,
                     std::is_same_v<Entry, fi_eq_err_entry>);
     }
-    // Drops the events of an object before its close.
+    // Drops the events of an object that is about to be closed.
     void forget(const Handle& object);
     bool pending();
     provider::WaitObject& wait_object() { return wait_object_; }

@@ -8,7 +8,7 @@
 
 namespace mcastcoll::datagram {
 
-// Has no parent.
+// A fabric is opened in no other object: its parent pointer is null.
 struct Fabric : Object<Fabric, fid_fabric, FI_CLASS_FABRIC, Fabric> {
     using Object::Object;
 };

@@ -17,12 +17,13 @@ struct Inbox : Channel {
     // Cancels the first posted receive with this context. Returns 0 or -FI_E*.
     int cancel(const void* context);
 
-    // For messages of several packets: takes a posted buffer. False: there is none, or no room for its
-    // completion.
+    // For messages of several packets: takes a posted buffer for a new message. False: no buffer is posted,
+    // or the queue has no room for a completion.
     bool begin(PostedReceive& posted) { return !full() && receiver.take(posted); }
-    // False: no room for the completion at present.
+    // Completes the message in the buffer of begin(). False: the queue has no room for the completion at
+    // present.
     bool end(const PostedReceive& posted, const Datagram& message);
-    // Returns an unused buffer.
+    // Posts the buffer of begin() again, because the message will not be completed.
     void give_back(const PostedReceive& posted);
 
   private:

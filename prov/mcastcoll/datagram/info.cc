@@ -25,17 +25,17 @@ namespace {
 constexpr std::uint64_t kPlaces = FI_LOCAL_COMM | FI_REMOTE_COMM;
 constexpr std::uint64_t kCaps = FI_MSG | FI_MULTICAST | kDirections | FI_SOURCE | kPlaces;
 constexpr std::size_t kUsualOperations = 1024;
-// reported limit of queues, endpoints and so on; memory is the only real limit
+// Reported limit of queues, endpoints and so on; memory is the only real limit.
 constexpr std::size_t kMany = 65536;
 
-// Absent hints request nothing.
+// Returns the hints, or empty ones, which request nothing, if the application gave none.
 template <typename Attributes>
 const Attributes& or_none(const Attributes* wanted) {
     static const Attributes none{};
     return wanted != nullptr ? *wanted : none;
 }
 
-// The first hint, besides addresses, without support; null if there is none.
+// Returns the first hint, addresses excepted, that is not supported; null if all are supported.
 const char* missing(const fi_info& hints) {
     const bool reliable = is_reliable(hints);
     const std::uint64_t orders = reliable ? FI_ORDER_SAS : 0;
@@ -74,7 +74,7 @@ const char* missing(const fi_info& hints) {
     return nullptr;
 }
 
-// Invalid addresses stand for absent ones.
+// Addresses in a request for infos; an address that the request does not have is invalid().
 struct Ends {
     transport::SocketAddress source, destination;
 };
@@ -84,7 +84,8 @@ Result<transport::SocketAddress> read_address(const void* raw, std::size_t lengt
     auto address =
         transport::SocketAddress::from(static_cast<const sockaddr*>(raw), static_cast<socklen_t>(length));
     if (address && address.value().family() != family)
-        return Error{FI_ENODATA, fmt::format("{} has another address family", address.value())};
+        return Error{FI_ENODATA,
+                     fmt::format("{} is not an IPv{} address", address.value(), family == AF_INET ? 4 : 6)};
     return address;
 }
 
@@ -219,12 +220,13 @@ Result<provider::InfoOwner> make_info(const provider::InfoRequest& request,
         domain = device.substr(0, device.find(','));
     }
     if (or_none(hints.ep_attr).max_msg_size > largest)
-        return Error{FI_ENODATA,
-                     fmt::format("messages are no longer than {} bytes on {}", largest, interface.name)};
+        return Error{FI_ENODATA, fmt::format("max_msg_size: messages on {} have at most {} bytes",
+                                             interface.name, largest)};
     if (or_none(hints.tx_attr).inject_size > largest)
-        return Error{FI_ENODATA, fmt::format("no more than {} bytes are injected", largest)};
+        return Error{FI_ENODATA, fmt::format("inject_size: at most {} bytes can be injected on {}", largest,
+                                             interface.name)};
     provider::InfoOwner info(fi_allocinfo());
-    if (!info) return Error{FI_ENOMEM, "no memory for an info"};
+    if (!info) return Error{FI_ENOMEM, "no memory for an fi_info"};
     info->addr_format = family == AF_INET ? FI_SOCKADDR_IN : FI_SOCKADDR_IN6;
     info->ep_attr->type = type;
     info->ep_attr->protocol = reliable || over_verbs ? FI_PROTO_UNSPEC : FI_PROTO_UDP;
@@ -242,7 +244,7 @@ Result<provider::InfoOwner> make_info(const provider::InfoRequest& request,
     bool enough = info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr &&
                   put_address(own, info->src_addr, info->src_addrlen);
     if (destination.valid()) enough = enough && put_address(destination, info->dest_addr, info->dest_addrlen);
-    if (!enough) return Error{FI_ENOMEM, "no memory for an info"};
+    if (!enough) return Error{FI_ENOMEM, "no memory for an fi_info"};
     return info;
 }
 
@@ -265,7 +267,7 @@ Result<provider::InfoOwner> offers(const provider::InfoRequest& request) {
     const provider::Settings settings = provider::provider_settings();
     provider::InfoOwner list;
     Error last{FI_ENODATA, "the requested address format is neither IPv4 nor IPv6"};
-    // The last one in the list becomes the first: IPv4.
+    // Each info is inserted at the front of the list, so IPv4 comes first.
     for (const int family : {AF_INET6, AF_INET}) {
         if (!is_wanted(family, request.hints->addr_format, settings.ip)) continue;
         auto info = make_info(request, settings, family);
@@ -285,7 +287,9 @@ Result<transport::SocketAddress> own_address(const fi_info& info, const transpor
         auto address = transport::SocketAddress::from(static_cast<const sockaddr*>(info.src_addr),
                                                       static_cast<socklen_t>(info.src_addrlen));
         if (address && address.value().is_multicast())
-            return Error{FI_EINVAL, fmt::format("{} cannot be the address of an endpoint", address.value())};
+            return Error{FI_EINVAL,
+                         fmt::format("the multicast address {} cannot be the address of an endpoint",
+                                     address.value())};
         return address;
     }
     const auto& own = info.addr_format == FI_SOCKADDR_IN6 ? interface.v6 : interface.v4;

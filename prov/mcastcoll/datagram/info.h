@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kReceiveFlags = FI_COMPLETION | FI_MORE;
 inline constexpr std::size_t kMaxOperations = 65536;  // posted receives of an endpoint
 
 inline constexpr std::uint64_t kDirections = FI_SEND | FI_RECV;
-// Both directions, if the application names none.
+// The directions that the application named, or both if it named none.
 inline std::uint64_t directions_of(const fi_info& info) {
     return (info.caps & kDirections) != 0 ? info.caps & kDirections : kDirections;
 }

@@ -67,7 +67,9 @@ int Membership::join(Endpoint& endpoint, const void* address, std::uint64_t flag
 
 bool Membership::report(const Result<void>& joined) {
     if (!joined) {
-        provider::log_line(provider::Level::info, "fi_join: {}", joined.error().message);
+        provider::log_line(provider::Level::info,
+                           "fi_join: multicast group {} is not joined, which the event queue reports: {}",
+                           joined_.group, joined.error().message);
         return report_error(FI_JOIN_COMPLETE, joined.error().code, 0);
     }
     Handle* self = &this->fid_mc::fid;
@@ -84,14 +86,17 @@ bool Membership::report_error(std::uint32_t event, int code, std::uint64_t data)
 }
 
 void Membership::report_lost(const transport::SocketAddress& member, reliable::Loss how) {
-    // The join is not complete yet.
+    // Reports nothing before the join is complete.
     if (fi_addr == 0) return;
-    provider::log_line(provider::Level::info, "{}: {} {}", joined_.group, member,
+    provider::log_line(provider::Level::info,
+                       "multicast group {}: messages of member {} are lost, because the member {}; the event "
+                       "queue reports FI_NOTIFY",
+                       joined_.group, member,
                        how == reliable::Loss::silent
                            ? "has sent nothing for the time of FI_MCASTCOLL_EXPERIMENT=peer_timeout"
                        : how == reliable::Loss::expelled
-                           ? "has expelled this member, because it was too slow"
-                           : "no longer stores the messages that are missing here");
+                           ? "has expelled this endpoint, which received too slowly"
+                           : "no longer stores the packets that are missing here");
     report_error(FI_NOTIFY, how == reliable::Loss::silent ? FI_ECONNRESET : FI_ECONNABORTED,
                  parent().number_of(member));
 }
@@ -100,7 +105,8 @@ Result<void> Membership::listen(bool receives) {
     if (transport::VerbsTransport* verbs = parent().verbs(); verbs != nullptr) {
         auto joined = verbs->join(without_port(joined_.group));
         if (!joined) return joined.error();
-        // A short membership is enough to learn the route for groups reachable without a join.
+        // Where multicasts can be sent without a membership, this short one is enough for a sender: it has
+        // found the route to the group.
         if (receives || !verbs->sends_anywhere()) joined_.share = std::move(joined).value();
         return {};
     }

@@ -10,14 +10,14 @@ namespace mcastcoll::datagram {
 
 class Membership : public Object<Membership, fid_mc, FI_CLASS_MC, Endpoint> {
   public:
-    // fi_join(). The event queue reports the system's result.
+    // Implements fi_join(). The event queue reports whether the system has joined the group.
     static int join(Endpoint& endpoint, const void* address, std::uint64_t flags, fid_mc** mc, void* context);
     Membership(Endpoint& endpoint, const transport::SocketAddress& group, bool may_send, void* context);
     // Called by fi_close() before the object is deleted.
     void finish();
 
   private:
-    // The endpoint's lock must be held.
+    // All functions need the endpoint's lock; turn() releases the lock while it waits.
     Result<void> listen(bool receives);
     void leave();
     Result<void> probe(std::unique_lock<std::mutex>& lock, std::uint64_t directions);

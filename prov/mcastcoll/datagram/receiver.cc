@@ -10,7 +10,8 @@
 namespace mcastcoll::datagram {
 namespace {
 
-// Flags in the data of an epoll event, beside the descriptor: a group's socket; no socket.
+// Flags in the data of an epoll event, beside the descriptor: the descriptor is a group's socket, or is a
+// queue pair's and no socket.
 constexpr std::uint64_t kGroup = std::uint64_t{1} << 32;
 constexpr std::uint64_t kNoSocket = std::uint64_t{1} << 33;
 
@@ -37,7 +38,7 @@ Result<void> Receiver::add(int descriptor, std::uint64_t kind) {
     event.events = EPOLLIN;
     event.data.u64 = static_cast<std::uint64_t>(descriptor) | kind;
     if (::epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0)
-        return system_error(errno, "cannot wait for a socket");
+        return system_error(errno, "cannot add a socket or queue pair to the epoll set of an endpoint");
     return {};
 }
 

@@ -25,13 +25,12 @@ struct Datagram {
 
 class Receiver {
   public:
-    // True: the datagram and the buffer were taken. False: the datagram is dropped, and the buffer stays
-    // posted.
+    // Takes a received datagram and its buffer. False: the datagram is dropped, and the buffer stays posted.
     using Take = FunctionRef<bool(const PostedReceive&, const Datagram&)>;
 
     Result<void> open(std::size_t max_posted);
     Result<void> listen(int descriptor, bool group);
-    // For groups. The queue pair must outlive this object.
+    // Receives groups by this queue pair, which must outlive this object.
     Result<void> listen(transport::MulticastTransport& queue_pair);
     void stop(int descriptor);
 
@@ -64,8 +63,8 @@ class Receiver {
 
     FileDescriptor poll_set_;
     transport::MulticastTransport* queue_pair_ = nullptr;
-    // Datagrams without a buffer: a queue pair delivers a whole batch, which may be more than the posted
-    // buffers.
+    // Datagrams that arrived without a buffer: a queue pair delivers a whole batch, which may be larger than
+    // the number of posted buffers.
     std::deque<Waiting> waiting_;
     Ring<PostedReceive> posted_{0};
     std::array<mmsghdr, kBatch> messages_{};

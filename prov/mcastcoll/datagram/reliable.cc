@@ -112,9 +112,10 @@ Reliable::Group::~Group() {
     const reliable::Counters& done = protocol_.counters();
     provider::log_line(
         provider::Level::info,
-        "{}: left; packets sent {}, repaired {}, received {}, duplicate {}, foreign {}; reports {}, "
-        "heartbeats {}, expelled {}, not responding {}; refused: invalid tag {}, replayed {}, other "
-        "source {}, not yet verified {}, no room {}",
+        "left multicast group {}: packets: {} sent, {} repaired, {} received, {} duplicate, {} from unknown "
+        "members; {} reports and {} heartbeats sent; receivers: {} expelled, {} not responding; packets "
+        "refused: {} with an invalid tag, {} replayed, {} from another source address, {} reports of members "
+        "not yet verified, {} for lack of memory",
         address_, done.sent, done.repaired, done.received, done.duplicates, done.foreign, done.reports,
         done.heartbeats, done.expelled, done.unresponsive, done.invalid_tag, done.replayed, done.other_source,
         done.unverified, done.no_room);
@@ -148,8 +149,8 @@ void Reliable::Group::on_packet(const reliable::Header& header, Bytes packet,
     warns_at_ = now + kWarnAgain;
     provider::log_line(
         provider::Level::warn,
-        "{}: packets from {} are dropped because they have no valid authentication tag: the sender is "
-        "not a member, or its FI_MCASTCOLL_KEY_FILE is missing or differs from the one here",
+        "multicast group {}: packets from {} are dropped because they have no valid authentication tag: the "
+        "sender is not a member, or its FI_MCASTCOLL_KEY_FILE is missing or differs from the one here",
         address_, source);
 }
 
@@ -167,7 +168,7 @@ bool Reliable::Group::multicast(Bytes packets, std::size_t unit) {
     bool any = false;
     for (; !packets.empty(); packets = packets.subspan(std::min(unit, packets.size()))) {
         const Bytes one = packets.first(std::min(unit, packets.size()));
-        // The rest of a started row is lost.
+        // If a part of the row was sent, the rest counts as lost by the network.
         if (transport::is_full(transmit(socket, one, one.size(), address_))) return any;
         any = true;
     }
@@ -221,7 +222,8 @@ Result<std::unique_ptr<Reliable>> Reliable::open(const Domain& domain, Inbox& in
                                                  int family) {
     if (auto secure = check_security(domain.settings); !secure) return secure.error();
     const std::size_t largest = largest_message(domain.interface, family, FI_EP_DGRAM);
-    if (largest <= reliable::kHeaderBytes) return Error{FI_EMSGSIZE, "datagrams are too small"};
+    if (largest <= reliable::kHeaderBytes)
+        return Error{FI_EMSGSIZE, "datagrams on this interface are too small for reliable messages"};
     auto made =
         std::unique_ptr<Reliable>(new Reliable(domain.settings, inbox, own_socket, payload_of(largest)));
     if (auto opened = made->alarm_.open(); !opened) return opened.error();

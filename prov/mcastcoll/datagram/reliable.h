@@ -21,7 +21,7 @@
 
 namespace mcastcoll::datagram {
 
-// Maximum size of a message. For datagrams: the size of an unfragmented one.
+// Maximum size of a message; for datagram endpoints, of a datagram that IP does not fragment.
 std::size_t largest_message(const transport::Interface& interface, int family, fi_ep_type type);
 
 class Reliable {
@@ -74,12 +74,12 @@ class Reliable::Group final : private reliable::Protocol::Host {
           const reliable::Config& config);
     ~Group();
 
-    // True when, as far as can be determined, all receivers of the group know this endpoint.
+    // True when all probes were sent, and all known members have answered or the time for answers is over.
     bool is_ready() const;
     // True when all receivers have every message sent.
     bool is_settled() const { return protocol_.settled() || !reliable_.process_.is_here(); }
-    // Called before a message of this size is sent: reads packets, so that new members receive the message
-    // and acknowledgments free window space.
+    // Called before a message of this size is sent: reads packets, at most once per millisecond while the
+    // window has room, so that new members receive the message and acknowledgments free window space.
     void look(std::size_t size);
     // Returns 0, or -FI_EAGAIN while a receiver is a whole window behind.
     int send(Pieces pieces, std::size_t size);

@@ -15,7 +15,8 @@
 namespace mcastcoll::datagram {
 namespace {
 
-// Multicasts are sent on this interface, and also delivered to other processes of this host.
+// Sets the socket to send multicasts on this interface, and to deliver them to other processes of this host
+// too.
 Result<void> aim(int descriptor, const transport::Interface& interface, int ttl,
                  const transport::SocketAddress& from) {
     if (from.family() == AF_INET6) {

@@ -14,10 +14,10 @@
 
 namespace mcastcoll::datagram {
 
-// Groups over RDMA, beside the socket for unicasts: one UD queue pair for all groups. UD has no ports, so the
-// address alone identifies a group; the port of a join is ignored. The device does not report the group of a
-// received datagram. A group used only for sending must therefore not be joined; InfiniBand requires the join
-// all the same.
+// Opens the UD queue pair that serves all groups over RDMA, beside the socket for unicasts. UD has no ports,
+// so the address alone identifies a group; the port of a join is ignored. The device does not report the
+// group of a received datagram. A group used only for sending must therefore not be joined; InfiniBand
+// requires the join all the same.
 Result<std::unique_ptr<transport::VerbsTransport>> open_queue_pair(const transport::Interface& interface,
                                                                    const provider::Settings& settings,
                                                                    int family);
@@ -25,10 +25,12 @@ inline transport::SocketAddress without_port(const transport::SocketAddress& gro
     return group.with_port(0).with_scope(0);
 }
 
-// Bound to `address`, which may be the wildcard and may have port 0. Multicasts are sent on `interface`.
+// Opens the endpoint's own socket, bound to `address`, which may be the wildcard and may have port 0.
+// Multicasts are sent on `interface`.
 Result<FileDescriptor> open_own_socket(const transport::Interface& interface,
                                        const provider::Settings& settings,
                                        const transport::SocketAddress& address);
+// Opens a socket that is bound to the group's address and has joined the group.
 Result<FileDescriptor> open_group_socket(const transport::Interface& interface,
                                          const provider::Settings& settings,
                                          const transport::SocketAddress& group);

@@ -6,7 +6,7 @@ namespace mcastcoll::datagram {
 
 class Source {
   public:
-    // Takes the data in its sockets.
+    // Takes the data that has arrived in the endpoint's sockets.
     virtual void receive() = 0;
     // Called before a thread sleeps: starts or stops watching the sockets.
     virtual void watch() = 0;

@@ -40,7 +40,8 @@ class Waiter {
     ssize_t sleep_until(int timeout, int rest_ms, Ready ready);
 
   private:
-    // An endpoint without posted receives takes nothing, so its sockets must not wake any thread.
+    // Makes the sources take arrived data, and start or stop watching their sockets: an endpoint without
+    // posted receives takes nothing, so its sockets must not wake any thread.
     void prepare();
 
     std::mutex& mutex_;

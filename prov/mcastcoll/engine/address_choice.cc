@@ -8,8 +8,8 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Cost in multicasts of one fragment by the root. A message carries the fragment to a leader, which then
-// multicasts it: two sends one after the other, plus a little for the inner provider's work.
+// Cost of one level of the tree, in multicasts of one fragment by the root: a message carries the fragment to
+// a leader, which then multicasts the fragment. These are two sends, one after the other.
 constexpr double kRelay = 2.0;
 // Members of the parent outside the subset receive and drop every datagram. This costs the root nothing, and
 // costs those members more, the more of them there are. Addressing the whole parent for a few members counts

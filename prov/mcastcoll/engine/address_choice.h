@@ -12,8 +12,8 @@
 //              multicasts onward
 //     own      a new random address, for subsets that are too scattered
 //
-// A pure function of the two member lists and of the members' room for addresses; only rank 0 of the subset
-// calls it.
+// The choice depends only on the two member lists and on whether every member can join another address. Only
+// rank 0 of the subset calls choose_scheme().
 #pragma once
 
 #include <cstdint>
@@ -40,13 +40,13 @@ AddressCosts address_costs(std::uint32_t subset_members, std::uint32_t parent_me
 
 struct AddressChoice {
     AddressScheme scheme = AddressScheme::own;
-    std::vector<AlignedRange> cover;  // exact, for every scheme
+    std::vector<AlignedRange> cover;  // exact cover of the subset, whichever scheme was chosen
     AddressCosts costs;
-    bool scarce = false;  // a member had no room for another address, which left no choice
+    bool scarce = false;  // a member cannot join another address, so the scheme is `parent`
 };
 
-// room: every member of the subset can join another address. wanted: the user's choice, taken at any cost if
-// possible.
+// room: whether every member of the subset can join another address. wanted: the user's choice, taken
+// whatever its cost, unless members lack room or the scheme needs more than kMaxRanges addresses.
 AddressChoice choose_scheme(std::span<const std::uint32_t> subset, std::uint32_t parent_members, bool room,
                             std::optional<AddressScheme> wanted = {});
 

@@ -17,12 +17,13 @@ class Admission {
   public:
     explicit Admission(Core& core) : core_(core), unready_(core.children.bits()) {}
 
-    // start() reports that this member listens, on_ready() that a child's subtree does (perhaps earlier).
-    // Return true on rank 0 when the whole group is ready: the caller then starts the first election.
+    // This member listens. Returns true on rank 0 if the whole group is ready: the caller then starts the
+    // first election.
     bool start() {
         started_ = true;
         return check_ready();
     }
+    // A child's whole subtree listens, perhaps before start(). Returns the same as start().
     bool on_ready(const wire::Header& header);
     void on_ping(const wire::Header& header) { pongs_.push(header); }
     void on_pong(const wire::Header& header);
@@ -42,7 +43,7 @@ class Admission {
 
     Core& core_;
     bool started_ = false, ready_due_ = false;
-    std::uint32_t unready_;  // bit i for child i
+    std::uint32_t unready_;  // children whose subtrees do not all listen yet; bit i for child i
     Nanoseconds ready_at_ = kNever, interval_ = kMinReadyInterval;
     Ring<wire::Header> pongs_{16};
 };

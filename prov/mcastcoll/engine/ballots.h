@@ -13,12 +13,12 @@
 
 namespace mcastcoll::engine {
 
-// Votes of a subtree. Each voter that missed a speaker contributes a ballot: rank (4 bytes, big-endian) and a
-// bitmap with one bit per received speaker (the voter's own bit is set). One more bit after the last
-// speaker's is set if the voter cannot multicast.
+// Votes of a subtree. Each voter that missed a speaker (a member that sends probes, speakers.h) contributes a
+// ballot: rank (4 bytes, big-endian) and a bitmap with one bit per received speaker (the voter's own bit is
+// set). One more bit after the last speaker's is set if the voter cannot multicast.
 class Ballots {
   public:
-    // max_bytes: payload of a message; must have room for a ballot.
+    // max_bytes: longest payload of a message, at least the size of a ballot.
     Ballots(std::uint32_t members, std::uint32_t voters, std::size_t max_bytes);
 
     // Prepares for an election with these speakers.
@@ -28,7 +28,7 @@ class Ballots {
         too_many_ = false;
     }
     const Speakers& speakers() const { return speakers_; }
-    // received: an entry per speaker, or more.
+    // received: whether each speaker was received; may have more entries than there are speakers.
     void cast(Rank voter, const std::vector<bool>& received, bool can_multicast);
     // Adds the ballots of a child's subtree. Malformed ballots change nothing and return false.
     bool merge(Bytes ballots, bool too_many);
@@ -39,7 +39,8 @@ class Ballots {
 
     // Computes the map. A speaker is mute if fewer than half of the members that receive any probe received
     // this speaker. A member is deaf if it received fewer than half of the speakers that are not mute. A
-    // member outside the speakers is mute if its ballot says so or if `so_far` does.
+    // member outside the speakers is mute if its ballot says that it cannot multicast, or if the map `so_far`
+    // lists it as mute.
     ReachabilityMap judge(const ReachabilityMap& so_far) const;
 
   private:

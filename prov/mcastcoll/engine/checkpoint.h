@@ -1,4 +1,4 @@
-// The watermark, and leaving (notices.h).
+// The watermark, and leaving (departure.h).
 //
 // Every checkpoint_every (32) operations, and earlier where checkpoint_bytes (512 KiB) are kept for repairs,
 // the members agree on a watermark: the whole group has finished the operations below. Their slots and
@@ -35,7 +35,7 @@ class Checkpoint {
     // informed. Sends a request to the parent after a deadline.
     void await();
     void on_up(const wire::Header& header);
-    // A watermark from the parent, or from rank 0 by multicast.
+    // Processes a watermark from the parent, or from rank 0 by multicast.
     void on_watermark(const wire::Header& header, Rank expected_sender);
     void on_request(const wire::Header& header);
     void on_leave_up(const wire::Header& header);
@@ -64,8 +64,8 @@ class Checkpoint {
 
     Core& core_;
     std::uint64_t reached_ = 0;                        // finished by this member, in whole checkpoints
-    std::uint64_t kept_until_ = 0;                     // bytes kept for repairs up to then, released or not
-    std::array<std::uint64_t, kMaxArity> finished_{};  // by child
+    std::uint64_t kept_until_ = 0;                     // Core::kept_bytes when reached_ last rose
+    std::array<std::uint64_t, kMaxArity> finished_{};  // by child's subtree
     std::uint64_t up_ = 0, up_sent_ = 0;  // finished by the subtree; last value sent to the parent
     std::uint64_t down_ = 0;              // received from the parent, or agreed by rank 0
     Round uninformed_;                    // children that need down_
@@ -79,7 +79,7 @@ class Checkpoint {
     // Requests of this member and of its children for a higher watermark.
     Nanoseconds request_at_ = kNever, awaited_since_ = kNever;
     RecentTimes waits_;
-    std::uint64_t requested_ = 0;  // last request plus 1, to send one request per watermark
+    std::uint64_t requested_ = 0;  // watermark of the last request, plus 1: each watermark is requested once
     bool request_due_ = false;
     std::uint32_t child_requests_ = 0;  // bit i for child i
     std::array<std::uint64_t, kMaxArity> child_requests_above_{};

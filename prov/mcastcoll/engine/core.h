@@ -27,7 +27,7 @@ struct Core {
     Nanoseconds now{};                         // time of the call in progress
     Phase phase = Phase::forming;
     bool unsettled = false;
-    std::uint64_t kept_bytes = 0;  // of all small messages that were finished here
+    std::uint64_t kept_bytes = 0;  // length of all small messages finished here
     Nanoseconds moved_at{};        // last time an operation began or ended here, or the watermark rose
     Nanoseconds stalls_from{};  // earlier standstill does not count as a stall; kNever: no stall counts yet
     Counters counters;
@@ -56,15 +56,17 @@ struct Core {
     Rank self() const { return config.self; }
     // Index of a rank among this member's children, or kMaxArity.
     std::uint32_t child_index(Rank rank) const;
-    // Index of the sender; kMaxArity, and counted, if the sender is not a child of this member.
+    // Index of the packet's sender among this member's children; kMaxArity, and counted as unexpected_kind,
+    // if the sender is not a child.
     std::uint32_t child_of(const wire::Header& header);
 
     // Slot of an operation that is at most a window away. Null, and counted, if the operation is over or too
     // far ahead.
     Slot* claim(OperationId operation);
-    // The same for an operation for which a message arrived; a vacant slot becomes early.
+    // The same for a message that may precede the post: a vacant slot becomes early.
     Slot* claim_early(OperationId operation);
-    // All members have finished the operations below, so no NAK for these can come.
+    // Releases the slots of the operations below this one: all members have finished them, so no NAK for them
+    // can come.
     void release_below(std::uint64_t operation);
     void finish(Slot& slot);
     // Completes the operation for the caller, and keeps a copy for repairs if a buffer is free.
@@ -81,8 +83,8 @@ struct Core {
     const SupplyGraph& graph() const { return reachability.latest(); }
     const SupplyGraph& graph_of(const Slot& slot) const { return reachability.of(number_of(slot.id)); }
     bool large(const Slot& slot) const { return config.large(slot.bytes); }
-    // This member is the root of the operation, or receives the root's multicasts.
     bool is_root(const Slot& slot) const { return slot.operation.root == config.self; }
+    // By the map of the operation, this member receives the root's multicasts.
     bool receives(const Slot& slot) const {
         return graph_of(slot).receives(slot.operation.root, config.self);
     }
@@ -104,13 +106,14 @@ struct Core {
     // The header's total field: length of the message, and whether the root lacks a part of the message.
     std::uint64_t announced_total(const Slot& slot) const;
 
-    // Write an effect; always return true.
+    // Writes the effect that sends a message to a member; always returns true.
     bool message(Effect& effect, wire::Kind kind, Rank to, OperationId operation, std::uint32_t fragment = 0,
                  std::uint64_t total = 0, Bytes payload = {});
+    // Writes the effect that multicasts a packet; always returns true.
     bool packet(Effect& effect, wire::Kind kind, OperationId operation, std::uint32_t fragment = 0,
                 std::uint64_t total = 0, Bytes payload = {});
-    // Sets the datagram's address to target `next` and counts `next` up. Returns true, with `next` 0, after
-    // the last target.
+    // Sets the effect's range to targets[next] and increments `next`. After the last target sets `next` to 0
+    // and returns true.
     bool take_target(std::uint32_t& next, Effect& effect) const;
 
   private:

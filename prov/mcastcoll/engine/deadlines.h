@@ -1,16 +1,17 @@
 // Deadlines after which a member sends a NAK, from measurements of its group.
 //
 // Before any fragment of an operation has arrived: a quarter more than the third largest of the last 16 first
-// arrivals (recent_times.h), at least 1.5 round trips. For the release of a barrier at most four round
-// trips or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times
-// min_silence: 3 ms). Results of more than 7 fragments come much later than releases of barriers; they are
-// measured separately, and waited for up to 10 ms. If nothing of a message of that length has arrived, the
-// NAK names one fragment: most likely the message was not multicast yet, and a NAK for all of it would make
-// this member, and each member to which the NAK is forwarded, receive by message what is multicast a moment
-// later.
+// arrivals (recent_times.h), at least 1.5 round trips. For the release of a barrier at most four round trips
+// or, where cores are busy, four times the quickest quarter of those 16 (at most 10 times min_silence: 3 ms).
+// Results of more than 7 fragments come much later than releases of barriers: their times are measured
+// separately, and a member waits up to 10 ms for them. If nothing of a message of that length has arrived,
+// the NAK names one fragment: most likely the message was not multicast yet, and a NAK for all of it would
+// make this member, and each member to which the NAK is forwarded, receive by message what is multicast a
+// moment later.
 //
 // After the first fragment, the gaps between fragments (of all messages, and twice the longest of this one)
-// reveal a lost run early, until the root may have to wait for reports.
+// reveal a lost run early, as long as the root need not wait for reports, the acknowledgements of receivers
+// (flow_control.h).
 //
 // While the group loses nothing (redundancy_policy.h), a silent peer most likely is a process that is not
 // scheduled. Silence must then last lossless_silence (10 ms), and four times as long where the root may wait
@@ -34,9 +35,10 @@ class Deadlines {
           arrival_gap_(config.initial_rtt),
           root_nak_answer_(config.initial_rtt) {}
 
-    // How long a hole may be reordering.
+    // Time for which a hole counts as reordering, not as a loss.
     Nanoseconds gap() const;
-    // How long silence may mean that the root has not sent yet: `silence_factor` times the usual time.
+    // Time of silence before a NAK, in which the root may not have sent yet: `silence_factor` times the usual
+    // time until a fragment arrives.
     Nanoseconds silence(const Slot& slot, std::int64_t silence_factor = 1) const {
         const Nanoseconds usual{silence_factor * usual_silence(slot).value};
         if (!losses_.lossless()) return usual;
@@ -52,7 +54,7 @@ class Deadlines {
     void on_first(const Slot& slot, Nanoseconds now) { firsts_[sort_of(slot)].sample(now - slot.posted_at); }
     // Time between two successive fragments.
     void on_gap(const Slot& slot, Nanoseconds gap);
-    // The root has retransmitted what a NAK of this member named.
+    // The root has multicast again a fragment that a NAK of this member named.
     void on_root_nak_answer(Nanoseconds took) { root_nak_answer_.sample(took); }
 
   private:

@@ -28,7 +28,8 @@ class Departure {
         if (parent_ == kNoRank) on_all_left();
     }
     void on_child_left(std::uint32_t child) { present_ &= ~(1U << child); }
-    // From the parent. False: this member has not left yet.
+    // All members have left, as the parent's message says; on rank 0, all subtrees have left. Returns false
+    // if this member has not left yet.
     bool on_all_left() {
         if (stage_ < Stage::leaving) return false;
         if (stage_ != Stage::over) uninformed_.begin();
@@ -56,7 +57,7 @@ class Departure {
         over      // all members have left
     };
 
-    std::uint32_t present_;  // bit i for child i
+    std::uint32_t present_;  // children that have not left; bit i for child i
     const Rank parent_;
     Stage stage_ = Stage::open;
     Round uninformed_;  // children to inform that all have left

@@ -56,7 +56,7 @@ struct Allowed {
     bool message = true;
 };
 
-// All counters by the names in reports.
+// All counters, by the names under which they are printed.
 // clang-format off
 #define MCC_COUNTERS(counter)                                                                         \
     /* multicast */                                                                                   \
@@ -91,7 +91,7 @@ struct Counters {
 #undef MCC_COUNTER
 };
 
-// For printing, summing and testing.
+// Name and field of a counter, to print, sum and test all counters in a loop.
 struct NamedCounter {
     const char* name;
     std::uint64_t Counters::*member;

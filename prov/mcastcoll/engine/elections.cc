@@ -45,7 +45,7 @@ void Elections::begin_first() {
     if (core_.config.multicast)
         begin(0, kNoRank);
     else
-        take_first({});  // without rank 0's multicast the group goes without
+        take_first({});  // without rank 0's multicast the group uses none
 }
 
 void Elections::on_timeout() {
@@ -121,7 +121,7 @@ void Elections::on_vote(const wire::Header& header, Bytes payload) {
     check_votes();
 }
 
-// On rank 0.
+// Called on rank 0.
 void Elections::decide(ReachabilityMap map) {
     const std::size_t max = (core_.config.message_bytes - wire::kHeaderBytes) / sizeof(Rank);
     if (map.deaf.size() + map.mute.size() > max) map = {};

@@ -1,5 +1,6 @@
-// Elections about the multicast: election 0 of the join, and later ones when a member finds that the
-// reachability map (`ReachabilityMap`) is wrong.
+// Elections about the multicast: members test by probes which of them receive which, and rank 0 computes the
+// reachability map (`ReachabilityMap`) from their votes. Election 0 is part of the join. Later elections
+// follow when a member finds that the map is wrong.
 //
 // An outage of the multicast never stops an operation, because a receiver takes each fragment from any
 // source. But an outage costs a useless multicast and a NAK per fragment. Elections during operation end this
@@ -108,8 +109,8 @@ class Elections {
     Core& core_;
     Stage stage_ = Stage::closed;
     std::uint64_t number_ = 0, received_in_ = 0;  // current or last election; election described by received_
-    std::vector<bool> received_;                  // by speaker, this member included
-    bool speaks_ = false;                         // in the current or last election
+    std::vector<bool> received_;                  // by speaker: its probe was received; true for this member
+    bool speaks_ = false;                         // this member probes in the current or last election
     Ballots ballots_;                             // of this member's subtree
     std::uint32_t missing_ = 0;                   // children that have not voted, bit i for child i
     bool vote_due_ = false;

@@ -208,8 +208,7 @@ void Engine::check_invariants() const {
                in_flight <= core_.config.window + core_.config.report_step(core_.config.window));
 }
 
-// Input and output, in this order: completions, multicasts, messages. Operations take turns.
-
+// Operations with something to multicast take turns.
 bool Engine::next_multicast(Effect& effect) {
     if (core_.over()) return false;
     if (elections_.next_multicast(effect)) return true;
@@ -242,6 +241,8 @@ bool Engine::next_message(Effect& effect) {
     });
 }
 
+// Returns notices first, then ranks to watch, multicasts and messages. The last message of a group can cause
+// a notice.
 bool Engine::poll_effects(Allowed allowed, Effect& effect) {
     const auto next_notice = [&] { return core_.notices.next_of_group(effect, core_.failure); };
     const bool found = core_.notices.next_operation(effect) || next_notice() ||

@@ -39,8 +39,8 @@ class Engine {
     // After Effect::gathered: the buffer holds the result for all members. False if the operation does not
     // wait for a release, for instance because the group has failed.
     bool release(OperationId operation, Nanoseconds now);
-    // The stall timeout counts from this time on; kNever: not yet. A join that ends with an operation has a
-    // deadline of its own.
+    // The stall timeout counts from this time on; kNever: not yet. The operation at the end of a join waits
+    // for late members until the join's own deadline, so stalls count only after the join.
     void count_stalls_from(Nanoseconds when) { core_.stalls_from = when; }
     // Announces that no operation will follow. Effect::left comes when the whole group has closed and no peer
     // needs this member.
@@ -67,8 +67,9 @@ class Engine {
     PollHint poll_hint() const;
 
     Phase phase() const { return core_.phase; }
-    // Sets the rank of the whole group whose loss ends the group, for log messages of the peers; the rank
-    // need not belong to this engine. To be called before the failure; the first call counts.
+    // Names the lost member whose loss ends the group, for log messages of the peers. of_group: its rank in
+    // the whole group; the member need not belong to this engine. To be called before the failure; the first
+    // call counts.
     void name_loss(Rank of_group) {
         if (core_.named_loss == kNoRank) core_.named_loss = of_group;
     }

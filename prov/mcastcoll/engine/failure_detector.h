@@ -1,6 +1,7 @@
-// A member that waits for a peer longer than the watch delay has the peer's process watched. When a member is
-// lost, or an operation makes no progress for the stall timeout, the group fails: the first member to detect
-// the failure informs its peers, so that no member waits for a dead peer.
+// A member that waits for a peer longer than the watch delay has the peer's process watched for its death
+// (Effect::Kind::watch). When a member is lost, or an operation makes no progress for the stall timeout, the
+// group fails: the first member to detect the failure informs its peers, so that no member waits for a dead
+// peer.
 #pragma once
 
 #include "engine/checkpoint.h"
@@ -20,7 +21,7 @@ class FailureDetector {
           watched_(std::min(core.config.members, kMaxWatched), kNoRank),
           watch_due_(watched_.size()) {}
 
-    // An event occurred after which this member may wait for a peer.
+    // Starts periodic scans for peers to watch, after an event since which this member may wait for a peer.
     void wake() {
         if (scan_at_ == kNever) scan_at_ = core_.now + core_.config.watch_delay;
     }

@@ -46,10 +46,10 @@ void FlowControl::update_large(Slot& slot) {
         return check_finished(slot);
     }
     if (slot.reporting.parent == kNoRank) return;
-    // Same places on all levels of the tree, so that delays do not add up.
+    // Members on all levels of the tree report at the same places, so that delays do not add up.
     const std::uint32_t step = core_.config.report_step(slot.fragments);
-    // A root that will have to wait needs to learn that this member has posted: a member without any report
-    // is blamed for a stall.
+    // If the message is longer than the window, a first report shows that this member has posted: the root
+    // would blame a member without a report for a stall.
     const bool is_first = slot.reporting.reported == kNothingReported;
     const std::uint32_t before = is_first ? 0 : slot.reporting.reported;
     const bool due = (is_first && slot.fragments > core_.config.window) || min / step > before / step ||

@@ -1,6 +1,6 @@
 // Flow control: keeps a root at most one window ahead of its slowest receiver, and a large message in its
-// buffer while a peer may need data. Members report the progress of their subtree up the report tree, and
-// send `done` to their supplier.
+// buffer while a peer may need data. Members report the progress of their subtree up the report tree
+// (supply_graph.h), and send `done` to their supplier.
 //
 // Large messages: fragments go straight to the caller's buffer, and packets that arrive before the post into
 // one of early_buffers. A root is at most one window ahead of the slowest receiving member, posted or not,
@@ -11,8 +11,8 @@
 //
 // While nothing is lost, a late peer does not delay the caller: one round trip later the message is copied
 // (up to late_bytes = 1 MiB, late_copies = 4 at a time), the caller continues, and the operation ends as
-// before. Without the copy, each member would wait until its successor is scheduled, and the root for the
-// whole ring.
+// before. Without the copy, each member would wait until its successor in the ring (supply_graph.h) is
+// scheduled, and the root for the whole ring.
 #pragma once
 
 #include "engine/core.h"
@@ -23,16 +23,17 @@ class FlowControl {
   public:
     explicit FlowControl(Core& core) : core_(core), lingering_(core.config.operation_slots) {}
 
-    // Limit of a root's fragments, set by its slowest receiver.
+    // End of the fragments that a root may multicast, set by its slowest receiver.
     std::uint32_t limit(const Slot& slot) const;
     // Whether the window that a root's large operations share has no room for this operation's next fragment.
     bool is_full(const Slot& slot) const;
     // A fragment of a root's large operation was multicast for the first time.
     void sent() { ++in_flight_; }
-    // Called when more of a large message is here; on_all_here() when all is.
+    // More of a large message is here; does nothing for a small message.
     void update(Slot& slot) {
         if (slot.state >= SlotState::active && core_.large(slot)) update_large(slot);
     }
+    // A large message is here completely.
     void on_all_here(Slot& slot);
     void check_finished(Slot& slot);
     Nanoseconds next_deadline() const { return lingering_.empty() ? kNever : lingering_.front().at; }

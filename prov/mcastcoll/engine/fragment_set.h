@@ -16,10 +16,11 @@ struct FragmentSet {
     // Not an aggregate: inside another aggregate, g++ 12 frees the bits twice when a later member throws.
     explicit FragmentSet(std::uint32_t window) : bits(window) {}
     bool empty() const { return from >= to; }
-    // False if the fragment is too far from the rest.
+    // Returns false if the fragment is further than the window from the rest.
     bool add(std::uint32_t index);
-    // The first fragment, or `to`; the fragment after `index`.
+    // The first fragment of the set, or `to` if the set is empty.
     std::uint32_t first() { return from = bits.find_set(from, to); }
+    // The next fragment of the set after `index`, or `to`.
     std::uint32_t after(std::uint32_t index) const { return bits.find_set(index + 1, to); }
     void drop_below(std::uint32_t index) {
         while (from < std::min(index, to)) bits.clear(from++);

@@ -205,7 +205,8 @@ void Gatherer::update_grants(Slot& slot) {
     }
 }
 
-// More pieces may be combined: send up, or on rank 0 down.
+// More pieces may be combined: this member sends them to its parent; rank 0 multicasts the prefix of which
+// all pieces are combined.
 void Gatherer::note_combined(Slot& slot) {
     core_.mark(slot);
     if (slot.gathering.sent || !core_.is_root(slot)) return;

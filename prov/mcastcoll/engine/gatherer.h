@@ -22,9 +22,9 @@
 // across a long link, vectors go in pieces.
 //
 // Credits: pieces are combined in the caller's buffer, straight from the message; nothing is kept or
-// allocated. A parent that has posted grants its first child a window of pieces, and each further child the
-// pieces that are combined of the child before. So the order is fixed, and yet the children send at the same
-// time. Combined pieces go up at once. Credits are sent in steps of a quarter of a window.
+// allocated. A parent that has posted grants its first child a window of pieces, and each later child the
+// pieces that are combined from the child before it. So the order is fixed, and yet the children send at the
+// same time. Combined pieces go up at once. Credits are sent in steps of a quarter of a window.
 //
 // Buffers: leaves of the tree send from `input` and do not touch `buffer` before the result. Inner members
 // need `buffer` for combining, also under `reduce`. `ready` and Engine::advance() give the ready prefix of
@@ -65,8 +65,9 @@ class Gatherer {
     bool release(Slot& slot);
     // On rank 0: length of the prefix of the buffer that has all members' vectors combined.
     std::uint64_t combined_bytes(const Slot& slot) const;
-    // Children in the gather tree for which an operation waits; and whether ready pieces wait for a credit.
+    // Children in the gather tree for whose contributions an operation waits.
     RankList missing(const Slot& slot) const;
+    // Whether pieces are ready to be sent but wait for a credit from the parent.
     bool awaits_credit(const Slot& slot) const;
     // Called after a long wait for a credit: the parent may have posted another operation.
     void announce(Slot& slot);

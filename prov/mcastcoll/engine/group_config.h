@@ -47,13 +47,13 @@ struct GroupConfig {
     GroupKey key{};
     Epoch epoch{};
 
-    // Equal on all members.
+    // The following values are equal on all members.
     wire::Checksum checksum = wire::Checksum::crc32c;  // none: the caller makes and checks tags instead
     std::uint32_t fragment_bytes = 1424;               // payload of a multicast datagram
     std::uint32_t retransmit_bytes = 8192;  // longest small message, kept for repair up to the watermark
     std::uint32_t operation_slots = 128;    // operations between the slowest and the fastest member
-    std::uint32_t checkpoint_every = 32;    // operations between two agreements on the watermark,
-    std::uint32_t checkpoint_bytes = 512 * 1024;  // or fewer that have this many bytes kept for repair
+    std::uint32_t checkpoint_every = 32;    // operations between two agreements on the watermark
+    std::uint32_t checkpoint_bytes = 512 * 1024;  // kept for repair: as many cause an earlier agreement
     std::uint32_t window = 256;    // fragments that a root may be ahead of its slowest receiver
     std::uint32_t tree_arity = 4;  // children per member in the gather and report trees and for small repairs
     std::uint32_t large_tree_arity = 1;  // for large messages to deaf members: a chain splits no bandwidth
@@ -68,13 +68,12 @@ struct GroupConfig {
     RootSync root_sync = RootSync::none;
     Nanoseconds root_delay{};  // of RootSync::delay
 
-    // Number of multicast addresses of the group, and by rank the address to which each member listens.
-    // Empty: all use the first.
-    std::uint32_t ranges = 1;
+    std::uint32_t ranges = 1;  // number of the group's multicast addresses, one for each range of ranks
+    // By rank: index of the address to which the member listens. Empty: all members listen to the first.
     std::vector<std::uint8_t> range_of;
     bool relay = false;  // the root multicasts to its own range, and leaders to the other ranges
 
-    // This member's own.
+    // The following values are this member's own.
     MemorySource memory;                  // for retransmit, early, late and parity buffers and early vectors
     std::uint32_t message_bytes = 65536;  // longest message, header included
     std::uint32_t pending_operations = 1024;  // submitted but not yet started
@@ -82,17 +81,18 @@ struct GroupConfig {
     std::uint32_t probes = 4;                 // datagrams per probing member and election
     Nanoseconds probe_interval = Nanoseconds::from_ms(1);
     Nanoseconds probe_settle = Nanoseconds::from_ms(50);  // longest wait for the last probe
-    // Intervals between two elections during operation, and between two beacons of a mute root.
+    // Bounds of the interval between two elections during operation.
     Nanoseconds min_election_interval = Nanoseconds::from_ms(50),
                 max_election_interval = Nanoseconds::from_ms(5000);
+    // Bounds of the interval between two beacons of a mute root (elections.h).
     Nanoseconds min_beacon_interval = Nanoseconds::from_ms(1),
                 max_beacon_interval = Nanoseconds::from_ms(1000);
     Nanoseconds initial_rtt = Nanoseconds::from_us(200);
     // Bounds of measured deadlines. The min_ values cover the time for which a busy machine may delay a
-    // process; a simulator may set them to 0. A few round trips may raise max_silence.
+    // process; a simulator may set them to 0. max_silence is raised to a few round trips.
     Nanoseconds min_silence = Nanoseconds::from_us(300);  // before the first fragment of an operation
     Nanoseconds min_tail = Nanoseconds::from_us(300);     // after the first fragment of an operation
-    Nanoseconds min_gap = Nanoseconds::from_us(20);       // a hole that may be reordering
+    Nanoseconds min_gap = Nanoseconds::from_us(20);       // before a NAK for a hole, which may be reordering
     Nanoseconds max_silence = Nanoseconds::from_ms(2);
     // Wait before a NAK while the group loses nothing: silence then most likely means a process that is not
     // scheduled, which a NAK cannot wake. Also the longest wait for the first fragment of a long vector's
@@ -110,7 +110,7 @@ struct GroupConfig {
     // Step in fragments at which members report progress of a large operation of `of` fragments. A message
     // that fits in the window never waits for reports; later messages of the root may.
     std::uint32_t report_step(std::uint32_t of) const { return of <= window ? window / 2 : window / 4; }
-    // A multiple of the alignment of any element.
+    // gather_bytes, rounded down to a multiple of the alignment of any element.
     std::uint32_t max_gathered() const { return gather_bytes / kVectorAlignment * kVectorAlignment; }
     // Longer vectors travel in pieces of as many whole elements as fit in a fragment.
     std::uint32_t piece_bytes(std::uint32_t element_bytes) const {

@@ -1,6 +1,6 @@
 // Header prediction as in TCP (Van Jacobson). A large message arrives in order, many fragments per turn, so
 // most headers differ from their predecessor only in the fragment number. Comparing bytes then replaces
-// parsing, and the only effect is that the message is one fragment further.
+// parsing, and the only effect is that one more fragment is here.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@ class HeaderPrediction {
   public:
     explicit HeaderPrediction(Core& core) : core_(core) {}
 
-    // Called after a packet took the slow path. Predicts the next header unless that packet has further
-    // consequences: a report, a hole, a repair, parity, the end of the message.
+    // Called after a packet took the slow path. Predicts the next header, unless more work is due: a report,
+    // a hole, a repair, parity, the end of the message.
     void predict_after(const wire::Header& header, Bytes packet);
-    // The operation of which this packet is fragment slot.base, received in the same turn as the last; null
-    // if the prediction fails.
+    // Returns the slot of the predicted operation if the packet is the first fragment that the operation
+    // lacks and was received at the same time as the packet before. Null if the prediction fails.
     Slot* match(Bytes packet) {
         if (next_ >= end_ || packet.size() != wire::kHeaderBytes + core_.config.fragment_bytes)
             return nullptr;

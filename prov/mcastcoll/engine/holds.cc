@@ -2,7 +2,7 @@
 
 namespace mcastcoll::engine {
 
-// A small broadcast whose root lacks a part. Later broadcasts of the same root wait.
+// Whether the root of this small broadcast lacks a part of it. Later broadcasts of the same root wait.
 bool Holds::awaits_bytes(const Slot& slot) const {
     return slot.state == SlotState::active && !core_.large(slot) && !slot.complete_here();
 }

@@ -10,7 +10,7 @@ class Holds {
   public:
     explicit Holds(Core& core) : core_(core), holds_(2 * std::size_t{core.config.operation_slots}) {}
 
-    // On the root of a broadcast that was just posted.
+    // Called on the root when a broadcast is posted: holds the broadcast if it must wait.
     void begin(Slot& slot);
     // On a receiver: reports to the root that this member has entered, unless the multicast was faster.
     void send_entered(Slot& slot);
@@ -29,7 +29,7 @@ class Holds {
     bool awaits_bytes(const Slot& slot) const;
 
     Core& core_;
-    Ring<Timed> holds_;  // with the latest time of the release
+    Ring<Timed> holds_;  // held operations, with the latest time of their release
 };
 
 }  // namespace mcastcoll::engine

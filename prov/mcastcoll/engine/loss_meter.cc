@@ -3,10 +3,11 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Number of fragments over which a share extends; a long message counts as at most the second number.
+// Number of fragments over which a share is averaged, and largest number of fragments as which a message
+// counts.
 constexpr std::int64_t kMeant = 256, kMaxOfOne = 64;
 
-// Weight of a fragment among `fragments`, out of kMeant.
+// Weight of a message of this many fragments in the average, out of kMeant.
 std::int64_t weight(std::uint32_t fragments) {
     return std::min<std::int64_t>(fragments, kMaxOfOne);
 }

@@ -1,4 +1,4 @@
-// This member's own share, over the last few hundred fragments.
+// Measures this member's share of lost multicasts over the last few hundred fragments.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@ namespace mcastcoll::engine {
 
 class LossMeter {
   public:
-    // An operation is over: `lost` of its fragments did not arrive by their first multicast, and `missed` by
-    // no multicast.
+    // An operation is over: `lost` of its fragments did not arrive by their first multicast, and `missed` of
+    // them did not arrive by any multicast.
     void note(std::uint32_t lost, std::uint32_t missed, std::uint32_t fragments);
     // After note(): `first` of the lost fragments arrived late by their first multicast, and `any` of the
     // missed fragments by any multicast.

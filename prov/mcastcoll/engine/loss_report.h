@@ -1,4 +1,5 @@
-// Loss of first multicasts by a subtree or the whole group.
+// Loss of first multicasts in a subtree or the whole group, as watermark messages carry it
+// (redundancy_policy.h).
 #pragma once
 
 #include <algorithm>
@@ -22,8 +23,9 @@ struct LossReport {
     }
 };
 
-// The total field of watermark messages. Unpacking limits values that a group of this size cannot lose.
+// Encodes a report for the total field of watermark messages.
 std::uint64_t pack(const LossReport& report);
+// Decodes a report, limited to values that are possible in a group of this size.
 LossReport unpack_losses(std::uint64_t total, std::uint32_t members);
 
 }  // namespace mcastcoll::engine

@@ -1,4 +1,4 @@
-// Outcome of a group and its operations: failing, and the notices to the caller.
+// How a group failed, and the notices to the caller about the group and its operations.
 #pragma once
 
 #include <utility>
@@ -13,8 +13,8 @@ struct Failure {
     Rank lost = kNoRank;   // the lost member that caused the failure
     int error = 0;         // 0: no failure
     bool lingers = false;  // the failure does not affect this member, which leaves after informing its peers
-    std::uint32_t next_to_inform = 0;  // ranks from here on may not be informed yet
-    Rank also = kNoRank;               // a further rank to inform
+    std::uint32_t next_to_inform = 0;  // the first rank that is not informed yet
+    Rank also = kNoRank;               // a rank to inform at the end, besides all others
 };
 
 // Notices to the caller: completed operations, gathered operations that wait for a release, and state changes
@@ -28,7 +28,7 @@ struct Notices {
     Ring<OperationId> gathered;
     bool joined = false, failed = false, left = false;
 
-    // Notices about operations; then, about the group.
+    // Writes the next notice about an operation; false if there is none.
     bool next_operation(Effect& effect) {
         if (!completions.empty()) {
             const Completion done = completions.front();
@@ -41,6 +41,7 @@ struct Notices {
         gathered.pop();
         return true;
     }
+    // Writes the next notice about the group; false if there is none.
     bool next_of_group(Effect& effect, const Failure& failure) {
         if (std::exchange(joined, false)) return effect = {.kind = Effect::Kind::joined}, true;
         if (std::exchange(failed, false))

@@ -23,8 +23,8 @@ unsigned char coefficient(std::uint32_t row, std::uint32_t fragment) {
 }
 static_assert(kBlockFragments + kMaxParity <= 256);
 
-// Tables of all rows in isa-l's form; a shorter block uses the beginning of a row.
 using Row = std::array<unsigned char, kTableBytes * kBlockFragments>;
+// Returns a row's table of coefficients in isa-l's form. A block of fewer fragments uses its beginning.
 const Row& table_of(std::uint32_t row) {
     static const auto all = [] {
         std::array<Row, kMaxParity> rows{};

@@ -12,7 +12,8 @@
 
 namespace mcastcoll::engine {
 
-// Fragments per block, except a message's last one; largest number of parity rows per block.
+// Fragments per block (the last block of a message may be shorter), and largest number of parity rows per
+// block.
 inline constexpr std::uint32_t kBlockFragments = 64, kMaxParity = 8;
 
 // A parity row of a block: its number, and its bytes, as long as a fragment.

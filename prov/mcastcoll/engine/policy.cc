@@ -18,9 +18,9 @@ constexpr std::uint32_t kRetryRingAfter = 64;
 constexpr std::uint32_t kJudgeRingAfter = 8;
 // Share of missed fragments of large messages, in thousandths, above which all of a message is requested.
 constexpr std::uint32_t kOftenMissed = 300;
-// A member forwards when this many members of a group like itself, in thousandths, would be expected to send
-// a NAK per operation: the last rank waits for the slowest of them. In the smallest groups the second number,
-// a share of operations, decides.
+// A member forwards when kExpectedNaks NAKs per operation, in thousandths, would be expected in the group if
+// every member behaved like its successor: the last rank waits for the slowest of them. In the smallest
+// groups, a NAK for kOftenNaks operations in a thousand suffices.
 constexpr std::uint32_t kExpectedNaks = 500, kOftenNaks = 300;
 // Smallest group in which the ring can be long.
 constexpr std::uint32_t kMinForRoot = 5;

@@ -2,7 +2,8 @@
 //
 // A repair mode is fixed when an operation is posted. The rest of the engine reads the mode and never the
 // policy's name. No mode relies on another member's mode: every receiver has a deadline after which it sends
-// a NAK to its supplier, which queues the NAK. A test mixes all policies in one group.
+// a NAK to its supplier (supply_graph.h), mostly the predecessor in the ring. The supplier queues the NAK. A
+// test mixes all policies in one group.
 //
 //     setting "repair"     a receiver with missing data                  a member with the data
 //     pull (default)       NAK to the ring predecessor at its deadline   answers NAKs

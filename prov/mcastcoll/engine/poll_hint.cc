@@ -5,7 +5,7 @@
 namespace mcastcoll::engine {
 namespace {
 
-// The vector still travels up by messages: contributions of the children, or credits for the rest of an own
+// Whether messages must still bring contributions of the children, or credits for the rest of this member's
 // long vector.
 bool gathers_still(const Core& core, const Slot& slot) {
     const Slot::Gathering& gathering = slot.gathering;

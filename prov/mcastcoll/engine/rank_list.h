@@ -22,7 +22,7 @@ struct RankList {
         return static_cast<std::uint32_t>(std::find(begin(), end(), rank) - begin());
     }
     bool contains(Rank rank) const { return place(rank) < count; }
-    // A bit for each entry.
+    // A mask in which bit i is set for each entry i.
     std::uint32_t bits() const { return (1U << count) - 1; }
 };
 

@@ -1,5 +1,5 @@
-// The reachability map. If the multicast does not work, no member receives any other, and the lists are
-// empty.
+// The reachability map: which members receive multicasts, and whose multicasts are received. If the multicast
+// does not work, no member receives another member's multicasts, and the lists are empty.
 #pragma once
 
 #include <vector>

@@ -43,15 +43,15 @@ class ReachabilityMaps {
         next_from_ = first_operation;
         ++version_;
     }
-    // All members have finished the operations below.
+    // All members have finished the operations below `operation`.
     void release_below(std::uint64_t operation) {
         if (operation <= next_from_) return;
         std::swap(graph_, next_graph_);
         next_from_ = kNone;
     }
 
-    // The next child that needs the latest map, or kNoRank.
     bool must_inform() const { return !uninformed_.over(); }
+    // Returns the next child that needs the latest map, or kNoRank.
     Rank next_to_inform() { return uninformed_.next(); }
     // The latest map as encoded for messages.
     Bytes bytes() const { return bytes_; }

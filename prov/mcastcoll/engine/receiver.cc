@@ -166,8 +166,8 @@ bool Receiver::learn_length(Slot& slot, const wire::Header& header) {
     return true;
 }
 
-// Whether the payload consists of `count` fragments of the message from the header's on. Stores the message's
-// length if unknown, else compares.
+// Whether the payload consists of `count` fragments of the message, from the header's fragment on. Stores the
+// message's length if it is unknown, else compares it.
 bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count, Bytes payload) {
     if (!learn_length(slot, header)) return false;
     const std::uint64_t size = core_.config.fragment_bytes;
@@ -176,14 +176,15 @@ bool Receiver::fits(Slot& slot, const wire::Header& header, std::uint32_t count,
            payload.size() == std::min(count * size, slot.bytes - first * size);
 }
 
-// A reduce has no data for receivers, and a root receives only fragments that it has sent.
+// Whether no member can have sent this fragment to this member: a reduce has no data for receivers, and a
+// root receives only fragments that it has sent.
 bool Receiver::cannot_come(const Slot& slot, std::uint32_t index) const {
     if (slot.state < SlotState::active) return false;
     return slot.operation.kind == CollectiveKind::reduce || (core_.is_root(slot) && !slot.has(index));
 }
 
-// A multicast fragment or parity row also proves that the path works and that the root has sent all fragments
-// below `end`.
+// Evaluates what a multicast fragment or parity row proves besides its data: the path works, and the root has
+// sent all fragments below `end`.
 void Receiver::note_multicast(Slot& slot, std::uint32_t end) {
     slot.reception.lately = true;
     slot.naks.suspected = false;
@@ -226,7 +227,7 @@ void Receiver::reveal_earlier(Rank sender, std::uint64_t before) {
     }
 }
 
-// Stores a fragment; false for a duplicate, or without room.
+// Stores a fragment. Returns false for a duplicate, or if there is no room for the fragment.
 bool Receiver::store(Slot& slot, std::uint32_t index, Bytes payload) {
     if (slot.has(index)) {
 // A fault for the simulator to detect: a duplicate counts as a new fragment.

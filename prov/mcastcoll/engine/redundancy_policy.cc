@@ -33,7 +33,7 @@ LossReport RedundancyPolicy::subtree() const {
 void RedundancyPolicy::adopt(const LossReport& group) {
     group_ = group;
     if (configured_ == Redundancy::off) return;
-    // The copy of a fragment that is lost by itself arrives with the usual probability.
+    // If losses are independent, the copy of a lost fragment arrives with the usual probability.
     const bool helpless = group.missed > kTolerated && group.missed > group.lacking / kHelpless;
     if (chosen_.copies > 0 && fresh_ == 0 && helpless)
         bursty_ = kBurstyFor;
@@ -53,7 +53,8 @@ void RedundancyPolicy::adopt(const LossReport& group) {
 // After c copies a member lacks a fragment with its share to the power of c + 1; for all members together, at
 // most the sum of their shares times the largest share to the power of c.
 std::uint64_t RedundancyPolicy::expected(std::uint32_t copies) const {
-    // A group of more than a thousand members justifies no more copies.
+    // A datagram that misses more than a thousand members justifies no more copies than one that misses a
+    // thousand.
     std::uint64_t lacking = std::min(group_.lacking, std::uint64_t{1000} * kMillion);
     for (std::uint32_t i = 0; i < copies; ++i) lacking = lacking * group_.worst / kMillion;
     return lacking;

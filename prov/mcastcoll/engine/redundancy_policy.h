@@ -1,9 +1,9 @@
-// Loss of the multicast, as members report it to each other, and what roots multicast beyond a message
-// because of that loss (setting "redundancy").
+// Collects the loss of the multicast that members report to each other, and decides how many copies and
+// parity rows a root multicasts after a message because of that loss (setting "redundancy").
 //
 // A repaired loss costs a deadline, a NAK and an answer: about five times as long as the broadcast. While
-// enough is lost, roots multicast more than a message, and stop when losses stop. Repair stays underneath and
-// no member relies on a copy, so members may differ.
+// enough is lost, roots multicast more than a message, and stop when losses stop. Repair by NAKs works in any
+// case and no member relies on a copy, so members may decide differently.
 //
 // Measurement: copies carry a flag, so a receiver distinguishes a first multicast from a later one. A
 // member's share of lost first multicasts is a mean over about 256 fragments; a fragment that arrives after
@@ -68,8 +68,9 @@ class RedundancyPolicy {
     explicit RedundancyPolicy(const GroupConfig& config);
 
     LossMeter& meter() { return meter_; }
-    // A report from a child in the gather tree; and the report of this member's subtree for its parent.
+    // Stores a report from a child in the gather tree.
     void on_report(std::uint32_t child, const LossReport& report) { children_[child] = report; }
+    // The report of this member's subtree, for its parent.
     LossReport subtree() const;
     // Takes over the loss of the whole group.
     void adopt(const LossReport& group);
@@ -110,8 +111,8 @@ class RedundancyPolicy {
     std::array<LossReport, kMaxArity> children_{};
     LossReport group_;
     Spares chosen_;
-    std::uint32_t bursty_ = 0;  // losses count as bursts for this many further reports
-    std::uint32_t fresh_ = 0;   // this many further reports may include operations without copies
+    std::uint32_t bursty_ = 0;  // number of reports for which losses still count as bursts
+    std::uint32_t fresh_ = 0;   // number of coming reports that may include operations without copies
     std::uint64_t changes_ = 0;
 };
 

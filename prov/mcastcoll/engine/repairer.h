@@ -19,9 +19,9 @@ class Repairer {
     void arm_gap(Slot& slot);
     // Forwards a client's NAK for data that this member lacks.
     void forward_nak(Slot& slot);
-    // Called when more data has arrived.
+    // More data has arrived: sends the next NAK if the multicast is silent.
     void continue_chain(Slot& slot);
-    // A message with these fragments has arrived and is not stored yet.
+    // A message with `count` fragments from `first` on has arrived and is not stored yet.
     void on_data(Slot& slot, std::uint32_t first, std::uint32_t count);
     Nanoseconds next_deadline() const;
     void on_timeout();

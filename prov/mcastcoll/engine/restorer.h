@@ -15,7 +15,7 @@ class Restorer {
     std::span<const std::uint32_t> restored() const { return {missing_.data(), restored_}; }
     // A row of the block that begins at `first` has arrived. Returns true if fragments were restored.
     bool take(Slot& slot, std::uint32_t first, std::uint32_t row, Bytes parity);
-    // A fragment has arrived. Returns true if the kept rows then restored further fragments.
+    // A fragment has arrived. Returns true if the kept rows then restored other fragments.
     bool on_fragment(Slot& slot, std::uint32_t index) {
         return slot.parity_rows > 0 && try_restore(slot, index - index % kBlockFragments);
     }

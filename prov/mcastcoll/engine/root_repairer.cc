@@ -76,11 +76,11 @@ void RootRepairer::measure_answer(const Slot& slot, std::uint32_t index) {
     core_.policy.note_repair(Route::root, took, core_.round_trip.mean());
 }
 
-// Sends own and children's NAKs one step up the tree.
+// Sends the NAKs of this member and its children one level up the report tree.
 bool RootRepairer::make_message(Slot& slot, Effect& effect) {
     Slot::RootNaks& root_naks = slot.root_naks;
     const Rank top = slot.state >= SlotState::active ? slot.operation.root : slot.named_root;
-    if (top == core_.self()) return false;  // the sender retransmits
+    if (top == core_.self()) return false;  // sender.h retransmits on the root
     const Rank to = core_.graph_of(slot).report_parent(top, core_.self(), core_.config.tree_arity);
     const std::uint32_t from = root_naks.due.from, end = root_naks.due.to;
     std::fill(core_.bits.begin(), core_.bits.end(), std::byte{0});

@@ -3,7 +3,8 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Thresholds of root synchronisation, in thousandths.
+// Shares of own operations with a NAK, in thousandths: from kMuch on the root tries a wait; below kLittle it
+// tries without.
 constexpr std::uint32_t kMuch = 250, kLittle = 50;
 // A choice is judged after this many own operations; a choice that did not help is not retried before
 // kRetryAfter.
@@ -44,8 +45,8 @@ Nanoseconds RootSynchronizer::longest_wait(Nanoseconds round_trip) const {
     return lateness_.sampled() ? lateness_.deadline(1, Nanoseconds{round_trip.value / 4}, max) : max;
 }
 
-// Many NAKs: take the next stronger choice, and none when even the strongest did not help. Few NAKs for a
-// long time: try without.
+// With many NAKs, takes the next stronger choice, and none when even the strongest did not help. After a long
+// time with few NAKs, tries without a wait.
 void RootSynchronizer::note_operation(bool degraded) {
     degraded_.sample(degraded ? 1000 : 0);
     ++operations_;

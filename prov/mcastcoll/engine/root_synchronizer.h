@@ -25,14 +25,15 @@ class RootSynchronizer {
   public:
     explicit RootSynchronizer(const GroupConfig& config);
 
-    // The process for which this root waits under `random`; every member draws the same one.
+    // The process for which the operation's root waits under `random`; every member draws the same process.
     Rank drawn(std::uint64_t operation, Rank root) const;
     // Whether the drawn process reports its entry.
     bool announces_entry() const {
         return configured_ == RootSync::random || configured_ == RootSync::adaptive;
     }
-    // Longest wait of the root, 0: none; and whether the drawn process's report ends the wait earlier.
+    // Longest time for which this root delays its multicast; 0: no wait.
     Nanoseconds longest_wait(Nanoseconds round_trip) const;
+    // Whether the drawn process's report ends the wait earlier.
     bool ends_early() const { return present_ == RootSync::random; }
 
     // The drawn process entered this much later than the root.
@@ -50,7 +51,7 @@ class RootSynchronizer {
     SmoothedTime lateness_{Nanoseconds{}};
     Share degraded_;
     std::uint32_t degraded_before_ = 0;  // in thousandths, when the present choice was made
-    std::uint32_t operations_ = 0;       // since then
+    std::uint32_t operations_ = 0;       // own operations since then
     std::uint32_t rest_ = 0;             // operations before the next attempt
 };
 

@@ -2,8 +2,8 @@
 //
 // Measured by pings: the first right after the join, further pings with later operations while a shorter
 // round trip would shorten a deadline, 16 at most. The shortest round trip counts. All processes are busy
-// while a job starts, so a single ping could measure many round trips, and every loss would then cost 1.5 of
-// that. Answers to NAKs for holes keep the value up to date.
+// while a job starts, so a single ping could measure many times the round trip, and every loss would then
+// cost 1.5 times the measured value. Answers to NAKs for holes keep the value up to date.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,9 @@ class RoundTrip {
 
     Nanoseconds mean() const { return mean_.mean(); }
 
-    // Request a ping: unconditionally, or if a shorter round trip would shorten a deadline.
+    // Requests a ping.
     void want_ping() { ping_due_ = true; }
+    // Requests a ping if a shorter round trip would shorten a deadline.
     void want_shorter() {
         ping_due_ |= pinged_at_ == kNever && pings_ < kMaxPings && shortest_ > short_enough_;
     }
@@ -32,7 +33,8 @@ class RoundTrip {
         pinged_at_ = now;
         ++pings_;
     }
-    // The answer to the ping sent at that time. Returns false, without effect, if no such ping is pending.
+    // The answer to the ping sent at `pinged_at` has arrived. Returns false, without effect, if no such ping
+    // is pending.
     bool on_pong(Nanoseconds pinged_at, Nanoseconds now) {
         if (pinged_at_ == kNever || pinged_at != pinged_at_) return false;
         shortest_ = std::min(shortest_, now - pinged_at_);

@@ -1,4 +1,4 @@
-// An operation's slot: what a member knows and keeps of one operation.
+// An operation's slot: the state and data that a member keeps of one operation.
 #pragma once
 
 #include <algorithm>
@@ -33,13 +33,13 @@ struct Slot {
     struct Client {
         FragmentSet wanted;  // includes fragments that are not here yet: the NAK is queued
         Rank rank = kNoRank;
-        bool expected = false;  // by the supply graph, not only by a message before the post
+        bool expected = false;  // a client by the supply graph, not only because of a message before the post
         bool done = false;
         bool sent_nak = false;   // sent a NAK, to this member or to the root
         bool served = false;     // some data was sent
         std::uint32_t base = 0;  // has all fragments below
         bool waiting() const { return !wanted.empty(); }
-        // Must be supplied and has not sent `done`.
+        // The client must be supplied and has not sent `done`.
         bool unserved() const { return expected && !done; }
         void reset() {
             wanted.clear();
@@ -52,7 +52,7 @@ struct Slot {
     struct RootNaks {
         FragmentSet due;
         WindowBitmap named;
-        std::uint32_t target = 0;        // on the root: next address for the first fragment
+        std::uint32_t target = 0;        // on the root: next range for the first fragment due
         Nanoseconds named_until{};       // then `named` is cleared, and missing fragments are named again
         std::uint32_t rounds = 0;        // own NAKs without progress
         std::uint32_t base = 0;          // this member's base at its last NAK
@@ -69,13 +69,14 @@ struct Slot {
             if (!named.test(index)) due.add(index);
         }
         void reset() {
-            if (named_until == Nanoseconds{}) return;  // no addition precedes a period
+            if (named_until == Nanoseconds{}) return;  // no period has begun, so nothing was added
             due.clear();
             named.clear_all();
             *this = {std::move(due), std::move(named)};
         }
     };
 
+    // Progress reported by a child in the report tree.
     struct ChildReport {
         Rank rank = kNoRank;
         std::uint32_t fragments = kNothingReported;
@@ -83,7 +84,7 @@ struct Slot {
 
     // Parts of a vector that a child in the gather tree has sent.
     struct Contribution {
-        WindowBitmap have;           // pieces; this and all below but `early` are for vectors in pieces
+        WindowBitmap have;           // received pieces; all fields but `early` are only for vectors in pieces
         std::byte* early = nullptr;  // a vector that came inside a gather before its turn
         std::uint32_t base = 0;      // pieces below are combined; `have` describes pieces from here on
         std::uint32_t granted = 0;   // pieces below may be sent
@@ -104,8 +105,8 @@ struct Slot {
         std::uint32_t count = 0;     // fragments, new or not
         std::uint32_t firsts = 0;    // first multicasts among them
         std::uint32_t stored = 0;    // new fragments among them
-        bool partial = false;        // the last flags said that the root lacks a part ...
-        bool whole = false;          // ... or that the root has the whole message, which stays true
+        bool partial = false;        // by the last flag, the root lacks a part of the message
+        bool whole = false;          // by some flag, the root has the whole message; stays true
         Rank early_root = kNoRank;   // sender of multicasts before the post
     };
 
@@ -114,9 +115,9 @@ struct Slot {
         WindowBitmap requested;
         std::uint32_t requested_to = 0;         // no fragment from here on was requested
         std::uint32_t tested = kNothingTested;  // fragment requested to test whether the multicast works
-        std::uint32_t reach = 0;                // fragments in such a NAK; 0: the multicast works
-        bool suspected = false;  // with a partial root: a message brought the tested fragment once
-        bool chained = false;    // the multicast is silent: request window after window
+        std::uint32_t reach = 0;  // number of fragments in the next such NAK; 0: the multicast works
+        bool suspected = false;   // with a partial root: a message brought the tested fragment once
+        bool chained = false;     // the multicast is silent: request window after window
         bool due = false;
         std::uint32_t to = 0;                // the next NAK covers missing fragments below
         Nanoseconds at = kNever;             // when to send the next NAK
@@ -136,7 +137,7 @@ struct Slot {
         bool held = false;               // root synchronisation: must not start yet
         bool entered = false;            // the drawn member has entered
         bool entered_due = false;        // this member was drawn and must report its entry
-        bool degraded = false;           // a NAK named a multicast fragment
+        bool degraded = false;           // a NAK named a fragment that was multicast
         std::uint32_t copies = 0;        // copies of the whole message still to send
         std::uint32_t copied = 0;        // sent fragments of the current copy
         bool copy_waits = false;         // the time for the copy has not come
@@ -145,17 +146,17 @@ struct Slot {
         std::uint32_t parity_of = 0, parity_row = 0, parity_rows = 0;
         bool parity_due() const { return parity_row < parity_rows; }
         bool copies_due() const { return copies > 0 && !copy_waits; }
-        // Sent, and perhaps missing at a member.
+        // The fragment was multicast, and a member may lack it.
         bool may_repeat(std::uint32_t fragment) const { return fragment >= acknowledged && fragment < next; }
     };
 
-    // Progress of this member's subtree.
+    // Progress of this member's subtree in the report tree.
     struct Reporting {
         Rank parent = kNoRank;
         RankList children;
         std::array<ChildReport, kMaxArity> reports{};
-        std::uint32_t count = 0;
-        std::uint32_t reported = kNothingReported;
+        std::uint32_t count = 0;                    // used entries of `reports`
+        std::uint32_t reported = kNothingReported;  // last progress sent to the parent
         bool due = false;
         // A child's report, added if new; null if the table is full.
         ChildReport* of(Rank child);
@@ -174,10 +175,10 @@ struct Slot {
         std::uint32_t gathered = 0;
         bool due = false, sent = false;
         bool awaits_release = false;                        // rank 0: the caller has the buffer
-        std::uint64_t announced_total = kNothingAnnounced;  // vector announced before the post
+        std::uint64_t announced_total = kNothingAnnounced;  // total of a message before the post
         std::uint32_t combined = 0;     // number of combined vectors that came inside gathers
         bool own_combined = false;      // this member's vector is combined
-        std::uint32_t pieces = 0;       // of a longer vector
+        std::uint32_t pieces = 0;       // number of pieces of a longer vector
         std::uint32_t piece_bytes = 0;  // of each piece but the last
         std::uint32_t contributed = 0;  // pieces sent to the parent
         std::uint32_t credit = 0;       // pieces that the parent accepts
@@ -205,7 +206,7 @@ struct Slot {
     std::byte* early = nullptr;      // the first fragments of a large message that is not posted yet
     bool retained = false;           // the whole message is in the retransmit buffer
     bool lingers = false;            // a complete large message that a peer may still need
-    std::byte* late_copy = nullptr;  // its copy for such peers
+    std::byte* late_copy = nullptr;  // copy of a large message, for peers that may still need it
     Nanoseconds posted_at{};
     Nanoseconds progress_at{};  // last progress
     RepairMode repair_mode;
@@ -234,7 +235,8 @@ struct Slot {
     bool completed_early() const { return late_copy != nullptr; }
     // The data may still be requested, and is here as far as received.
     bool offers() const { return state == SlotState::active || retained; }
-    // Fragments may overtake each other: a root with the whole message keeps it.
+    // Fragments may overtake each other: a root that had the whole message before still has it, whatever an
+    // older flag says.
     void note_partial(bool now_partial) {
         reception.whole |= !now_partial;
         reception.partial = !reception.whole;
@@ -248,7 +250,7 @@ struct Slot {
     }
     // The entry of a client, added if new; null if the table is full.
     Client* client(Rank rank);
-    // The same without adding an entry.
+    // The entry of a client; null if there is none.
     Client* find_client(Rank rank);
     // Makes these ranks the clients; removes other ranks that sent a NAK before the post.
     void expect_clients(const RankList& ranks);

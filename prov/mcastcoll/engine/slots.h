@@ -3,8 +3,8 @@
 //
 // Memory: a slot has a retransmit buffer, bitmaps of a window and nine clients (kMaxArity + 1). The
 // provider's retransmit buffers are an eighth of its window, at most 64 KiB: up to 8 MiB of addresses for 128
-// slots, of which a message touches only as many pages as it fills. The size of the group adds only the
-// ballots of the member's subtree.
+// slots, of which a message touches only as many pages as it fills. Mainly the ballots of the member's
+// subtree take more memory in larger groups.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class Slots {
     // The slot of this operation, whether or not another operation uses the slot now.
     Slot& at(std::uint64_t operation) { return slots_[operation % slots_.size()]; }
     const Slot& at(std::uint64_t operation) const { return slots_[operation % slots_.size()]; }
-    // The same, renewed if another operation used the slot.
+    // The slot of this operation, renewed if an earlier operation used it.
     Slot& take(OperationId operation) {
         Slot& slot = at(number_of(operation));
         if (slot.id != operation) renew(slot, operation);
@@ -49,16 +49,16 @@ class Slots {
     }
     // Memory for copies of large messages for slow peers.
     Pool& late_copies() { return late_copies_; }
-    // Posted, and not yet finished on all members.
+    // The operation is posted here, and is not finished on all members yet.
     bool posted(OperationId operation) const {
         return number_of(operation) >= kept_ && number_of(operation) < next_;
     }
-    // Null if another operation uses the slot; find_active() also if the operation is not posted, or finished
-    // here.
+    // Null if another operation uses the slot.
     Slot* find(OperationId operation) {
         Slot& slot = at(number_of(operation));
         return slot.id == operation ? &slot : nullptr;
     }
+    // Null if the operation is not posted, or is finished here.
     Slot* find_active(OperationId operation) {
         Slot* const slot = find(operation);
         return slot != nullptr && slot->state == SlotState::active ? slot : nullptr;
@@ -73,10 +73,11 @@ class Slots {
 
     // Posts an operation and returns its number.
     std::uint64_t post() { return next_++; }
-    // After an operation has finished here; after all have.
+    // Moves first_open() past the operations that are finished here.
     void close_finished() {
         while (open_ < next_ && at(open_).state == SlotState::finished) ++open_;
     }
+    // Closes all operations, finished or not, when the group fails.
     void close_all() { open_ = next_; }
     // Releases the first kept operation, which is finished everywhere; a later NAK for it is stale.
     void release_first() {
@@ -85,8 +86,9 @@ class Slots {
         slot.retained = false;
     }
 
-    // A packet of this operation arrived before the post; early_end() is the end of such operations.
+    // A packet of this operation arrived before the post.
     void note_early(std::uint64_t operation) { early_end_ = std::max(early_end_, operation + 1); }
+    // End of the operations of which a packet arrived before the post.
     std::uint64_t early_end() const { return early_end_; }
 
   private:

@@ -1,6 +1,6 @@
-// Members that probe in an election. In a group of more than kAllProbeUpTo members only kSpeakersOfMany
-// probe, because probes from and to all members would be a storm. Each election shifts the speakers by one
-// rank, and adds the member that the election request suspects.
+// The speakers of an election: the members that multicast probes (test datagrams). In a group of more than
+// kAllProbeUpTo members only kSpeakersOfMany probe, because probes from and to all members would be a storm.
+// Each election shifts the speakers by one rank, and adds the member that the election request suspects.
 #pragma once
 
 #include <cstdint>

@@ -53,8 +53,8 @@ void Supplier::on_nak(const wire::Header& header, Bytes payload) {
     core_.mark(*slot);
 }
 
-// Queues the whole small message for expected clients without a NAK: for clients that receive the root
-// (`receiving`), or for the rest.
+// Queues the whole small message for expected clients without a NAK: if `receiving`, for clients that receive
+// the root's multicasts, else for the other clients.
 void Supplier::supply_all(Slot& slot, bool receiving) {
     if (!slot.retained) return;
     for (Slot::Client& client : slot.known_clients()) {

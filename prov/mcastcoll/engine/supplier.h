@@ -33,7 +33,7 @@ class Supplier {
     Core& core_;
     FlowControl& flow_;
     Repairer& repairer_;
-    Ring<Timed> pushes_;  // when small messages are forwarded
+    Ring<Timed> pushes_;  // small messages to forward, with the time for this
 };
 
 }  // namespace mcastcoll::engine

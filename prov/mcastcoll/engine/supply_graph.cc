@@ -21,11 +21,12 @@ Rank at_position(const RankSet& set, Rank root, std::uint32_t position) {
     return set.at(at < size ? at : at - size);
 }
 
-// A heap's parent and children for any arity, by position; arity 1 gives the ring.
+// The rank's parent in a heap of this arity over the positions; arity 1 gives the ring.
 Rank parent_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
     return at_position(set, root, (position(set, root, rank) - 1) / arity);
 }
 
+// The rank's children in the same heap.
 RankList children_in(const RankSet& set, Rank root, Rank rank, std::uint32_t arity) {
     assert(arity >= 1 && arity <= kMaxArity);
     RankList children;

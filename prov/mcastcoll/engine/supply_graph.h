@@ -30,13 +30,15 @@ class SupplyGraph {
     void set_map(ReachabilityMap map);
     const ReachabilityMap& map() const { return map_; }
 
-    // Reachability by the map alone, regardless of leaders.
+    // True if another member can receive this root's multicasts, by the map alone, regardless of leaders.
     bool audible(Rank root) const {
         return healthy_ || (map_.works && !RankSet::of(map_.mute, members_).contains(root) &&
                             has_others(listening(), root));
     }
+    // True if the rank can receive this root's multicasts, by the map alone.
     bool can_receive(Rank root, Rank rank) const { return rank != root && audible(root) && !deaf(rank); }
-    // Leaders relay. Also false if a range has no able leader, so that roots multicast to all ranges.
+    // True if leaders relay to their ranges. False if a range has no able leader: roots then multicast to all
+    // ranges.
     bool relayed() const { return !supplied_.empty(); }
     // True if the rank relays this root's fragments to its range.
     bool relays(Rank root, Rank rank) const { return relayed() && leads_towards(root, rank); }
@@ -60,8 +62,10 @@ class SupplyGraph {
     // The members that `rank` supplies: its ring successor, and its children in the tree.
     RankList clients(Rank root, Rank rank, std::uint32_t arity) const;
 
-    // The tree in which receiving members report progress to the root, which is its top.
+    // The parent of `rank` in the report tree, in which receiving members report progress to the root at its
+    // top.
     Rank report_parent(Rank root, Rank rank, std::uint32_t arity) const;
+    // The children of `rank` in the report tree.
     RankList report_children(Rank root, Rank rank, std::uint32_t arity) const;
 
   private:
@@ -70,7 +74,7 @@ class SupplyGraph {
     static bool has_others(const RankSet& set, Rank root) {
         return set.size() > (set.contains(root) ? 1U : 0U);
     }
-    // True for a member of this root's ring, and for a root that has one.
+    // True for a member of this root's ring, and for the root itself if it has a ring.
     bool on_ring(Rank root, Rank rank) const {
         return rank == root ? multicasts(root) : receives(root, rank);
     }
@@ -99,10 +103,12 @@ class SupplyGraph {
     std::vector<std::vector<Rank>> supplied_;  // by the root's range
 };
 
-// The heap over ranks with rank 0 on top: the gather tree, also used for watermarks and leaving.
+// The parent of `rank` in the gather tree, a heap over the ranks with rank 0 on top. Watermarks and leaving
+// use this tree too.
 Rank tree_parent(Rank rank, std::uint32_t arity);
+// The children of `rank` in the gather tree.
 RankList tree_children(Rank rank, std::uint32_t arity, std::uint32_t members);
-// Number of ranks in the tree below `rank`, itself included.
+// Number of ranks in the gather tree below `rank`, itself included.
 std::uint32_t tree_size(Rank rank, std::uint32_t arity, std::uint32_t members);
 
 }  // namespace mcastcoll::engine

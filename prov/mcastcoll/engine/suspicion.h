@@ -31,14 +31,15 @@ class Suspicion {
         else
             wanted_ = silent(root) ? root : wanted_;
     }
-    // True if operations of this root are requested at once, without waiting.
+    // True if this member requests the data of this root's operations at once, without waiting for the
+    // multicast.
     bool silent(Rank root) const {
         const Run& run = runs_[place(root)];
         return all_ >= kSilentEnough || (run.root == root && run.missed >= kSilentEnough);
     }
-    // Returns the root whose silence is a reason for an election request, or kNoRank. After rest(), that many
-    // further operations must be silent first.
+    // Returns, once, the root whose silence is a reason for an election request, or kNoRank.
     Rank take_wanted() { return std::exchange(wanted_, kNoRank); }
+    // Makes silence a reason again only after this many more silent operations.
     void rest(std::uint32_t operations) { resting_ = operations; }
 
   private:

@@ -1,4 +1,4 @@
-// Packets of one sender in any order within a window, taken out in order.
+// Stores packets that arrive from one sender in any order within a window, and returns them in order.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,17 @@ class Incoming {
     Incoming& operator=(const Incoming&) = delete;
 
     Put put(std::uint64_t number, Bytes body);
-    // The sender has sent all packets below.
+    // The sender has sent all packets below `next`.
     void note_end(std::uint64_t next);
-    // Packets below are no longer available. False if such a packet is missing after a piece was taken.
+    // The sender no longer has packets below `oldest`. Returns false if such a packet is missing here and a
+    // piece was taken already.
     bool skip_to(std::uint64_t oldest);
 
-    // The next packet, and the offset up to which its pieces were taken.
+    // Whether the next packet in order is here.
     bool ready() const { return present(taken_); }
+    // The body of the next packet; requires ready().
     Bytes body() const;
+    // Offset in the next packet's body up to which pieces were taken.
     std::size_t offset() const { return offset_; }
     // A piece that ends at this offset was taken.
     void take_piece(std::uint8_t flags, std::size_t end);
@@ -65,6 +68,8 @@ class Incoming {
     Store& store_;
     std::size_t kept_ = 0;  // bytes
     std::vector<Place> places_;
+    // Packets below taken_ were taken; packets below complete_ are here or taken; packets from end_ on are
+    // not known to exist.
     std::uint64_t taken_, complete_, end_;
     std::size_t offset_ = 0;
     bool begun_ = false, in_message_ = false;

@@ -53,7 +53,8 @@ bool Protocol::is_answer(const Member& member, const Header& header, Bytes body)
     return echo >= member.answers_from && echo <= proof_.last_serial();
 }
 
-// A join or a welcome: roles of the other member, and the number of its first packet for this member.
+// Processes a join or a welcome, which name the roles of the other member and the number of its first packet
+// for this member.
 void Protocol::on_introduction(Member& member, const Header& header, Bytes body, const Place& source,
                                Nanoseconds now) {
     if (member.leaving) return;
@@ -74,7 +75,7 @@ void Protocol::add_receiver(Member& member, const Header& header, Nanoseconds no
     // The member would continue at its old position, but packets from there are gone.
     if (member.expelled && !joins) return send_packet(this->header(Kind::expelled, member.id), member.place);
     if (!member.receives) {
-        // The receiver begins with a whole message.
+        // Closes the open packet, so that the receiver begins with a whole message.
         flush(now);
         member.receives = true;
         member.expelled = false;

@@ -24,7 +24,7 @@ Member& Members::add(MemberId id, const Place& place, Nanoseconds now) {
 }
 
 std::unique_ptr<Member> Members::evict(Nanoseconds now, Nanoseconds peer_timeout) {
-    // A receiver is expelled, not forgotten.
+    // A receiver that has answered stays: if it is too slow, it is expelled instead.
     const auto stays = [&](const auto& one) {
         return one->answered && (one->receives || now - one->last_received <= peer_timeout);
     };

@@ -28,7 +28,7 @@ class Members {
 
     bool all_answered() const;
     std::size_t receivers() const;
-    // First packet that some receiver has not acknowledged; at most `next`.
+    // The lowest packet number that some receiver has not acknowledged; at most `next`.
     std::uint64_t acked_by_all(std::uint64_t next) const;
     // The smallest receive buffer of all receivers, at most `packets`.
     std::size_t min_room(std::size_t packets) const;

@@ -32,7 +32,7 @@ void Outgoing::append(Bytes message) {
     bool more = true;
     while (more) {
         const std::size_t room = payload_ - open_;
-        // Room for at least one byte of the message, if any.
+        // A piece needs room for at least one byte of the message, unless the message is empty.
         if (room < kPieceHeader + (message.empty() ? 0 : 1)) {
             std::fill_n(at(next_) + kHeaderBytes + open_, room, std::byte{0});
             open_ = payload_;

@@ -12,7 +12,8 @@ namespace mcastcoll::reliable {
 
 class Outgoing {
   public:
-    // Limit of packets per system call; the system's own limits are 64 packets and 64 KiB.
+    // Limit of packets per system call: 44 packets of 1,472 bytes (Ethernet) fit in 64 KiB, the system's
+    // limit of bytes. The system's limit of packets is 64.
     static constexpr std::size_t kMaxInRow = 44;
 
     // data: header of all packets without number, oldest and serial. The proof must outlive this object.
@@ -29,7 +30,7 @@ class Outgoing {
     // Limits the stored packets; never above the window.
     void limit(std::size_t packets) { limit_ = std::min(packets, places_.size()); }
     bool fits(std::size_t bytes) const;
-    // A receiver is far behind: the window is more than half full.
+    // True if the window is more than half full, because a receiver is far behind.
     bool is_crowded() const { return 2 * (next_ - oldest_) > limit_; }
     // Requires fits(). Copies the message.
     void append(Bytes message);
@@ -43,10 +44,10 @@ class Outgoing {
     Row unsent();
     void sent(const Row& row) { unsent_ += row.packets; }
 
-    // The bytes of a packet for retransmission; empty if it was not sent, is no longer stored, or was sent
-    // again within `since`.
+    // The bytes of a packet for retransmission; empty if the packet was not sent, is no longer stored, or was
+    // retransmitted less than `since` ago.
     Bytes again(std::uint64_t number, Nanoseconds now, Nanoseconds since);
-    // All receivers have the packets below.
+    // All receivers have the packets below `oldest`.
     void trim(std::uint64_t oldest);
 
   private:

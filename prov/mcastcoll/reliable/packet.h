@@ -40,13 +40,13 @@ struct Place {
 
 enum class Kind : std::uint8_t { data = 1, join, welcome, report, beat, leave, expelled };
 
-// Of a piece.
+// Flags of a piece: it begins (kFirst) or ends (kLast) a message.
 inline constexpr std::uint8_t kFirst = 2, kLast = 1;
-// Of join and welcome: roles of the member.
+// Flags of a join or welcome: roles of its sender.
 inline constexpr std::uint8_t kSends = 1, kReceives = 2;
-// Of welcome: its sender has no answer from the other yet.
+// Flag of a welcome: requests an answer, because its sender has none from the receiver yet.
 inline constexpr std::uint8_t kAnswer = 4;
-// Of a beat: report at once.
+// Flag of a beat: receivers are to report at once.
 inline constexpr std::uint8_t kReport = 1;
 
 inline constexpr std::size_t kHeaderBytes = 64;
@@ -66,7 +66,7 @@ struct Header {
     std::uint64_t number = 0, oldest = 0, serial = 0;
 };
 
-// Leaves the tag 0.
+// The tag of the encoded header is 0.
 std::array<std::byte, kHeaderBytes> encode(const Header& header);
 Result<Header> decode(Bytes packet);
 

@@ -16,10 +16,10 @@ class Proof {
     explicit Proof(const std::optional<wire::Key>& key);
 
     bool on() const { return mac_.has_value(); }
-    // For all packets but data.
+    // The serial for the next packet that is not data.
     std::uint64_t next_serial() { return ++serial_; }
     std::uint64_t last_serial() const { return serial_; }
-    // Data is retransmitted with the same bytes.
+    // The serial of a data packet follows from its number, so that data is retransmitted with the same bytes.
     static constexpr std::uint64_t serial_of_data(std::uint64_t number) {
         return std::uint64_t{1} << 63 | number;
     }

@@ -9,7 +9,8 @@ namespace {
 constexpr Nanoseconds kProbePause = Nanoseconds::from_ms(10);
 constexpr Nanoseconds kStrayPause = Nanoseconds::from_ms(4);
 constexpr std::uint64_t kReportsPerWindow = 8;
-// A longer time between two ticks counts as a pause.
+// kPause: a longer time between two ticks counts as a pause of the caller. kLongestRest: longest sleep while
+// data or acknowledgements are owed.
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(50), kLongestRest = Nanoseconds::from_ms(20);
 
 }  // namespace
@@ -52,7 +53,7 @@ void Protocol::on_leave(Member& member, const Header& header) {
     trim();
     limit_window();
     if (!member.incoming) {
-        // A barred sender stays known as barred.
+        // A barred sender is kept in memory, so that it stays barred.
         member.gone = !member.barred;
         member.leaving = true;
         return;
@@ -115,8 +116,8 @@ void Protocol::on_packet(const Header& header, Bytes packet, const Place& source
     }
 }
 
-// Whether this member can process data, or a beat about data. If the sender's first packet is not known, a
-// join requests it.
+// Whether this member can process the data or beat of this sender. If the number of the sender's first packet
+// is not known, a join requests that number.
 bool Protocol::takes_from(Member* sender, const Header& header, const Place& source, Nanoseconds now) {
     if (sender != nullptr && sender->incoming) {
         if (sender->incoming->skip_to(header.oldest)) return true;
@@ -196,7 +197,8 @@ void Protocol::deliver() {
     }
 }
 
-// A silent sender may have no data, or be busy. But a sender must repair data that it owes.
+// Bars senders that are silent while they owe data. A silent sender without such a debt may have no data, or
+// be busy.
 void Protocol::bar_silent(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->incoming || member->leaving || now - member->last_received <= config_.peer_timeout)

@@ -17,7 +17,7 @@ struct Config {
     std::size_t payload = 1200;  // bytes of data in a packet, at most kMaxPayload
     std::size_t room = 512;      // packets that fit in this member's receive buffer
     Nanoseconds peer_timeout = Nanoseconds::from_ms(5000);
-    // Of this group alone; none: foreign hosts cannot be distinguished from members.
+    // Key of this group alone. Without a key, foreign hosts cannot be distinguished from members.
     std::optional<wire::Key> key{};
     std::size_t memory = std::size_t{64} << 20;  // bytes for out-of-order packets of all senders together
 };
@@ -49,7 +49,7 @@ class Protocol {
         // sent.
         virtual bool multicast(Bytes packets, std::size_t unit) = 0;
         virtual void send(const Place& to, Bytes packet) = 0;
-        // Delivers the next piece of this member's message; false: no room now.
+        // Delivers the next piece of a message from a member. False: no room now.
         virtual bool deliver(const Member& from, std::uint8_t flags, Bytes piece) = 0;
         virtual void lost(const Member& member, Loss how) = 0;
 
@@ -67,7 +67,7 @@ class Protocol {
     }
     // False while a receiver is a window behind.
     bool can_send(std::size_t bytes) const { return outgoing_.fits(bytes); }
-    // A short message may wait for more, but at most until tick() or flush().
+    // Requires can_send(). A short message may wait for more messages, but at most until tick() or flush().
     void send(Bytes message, Nanoseconds now);
     // Sends all queued packets; to be called before the caller sleeps.
     void flush(Nanoseconds now);
@@ -88,10 +88,10 @@ class Protocol {
   private:
     static constexpr Nanoseconds kBeatLongest = Nanoseconds::from_ms(128);
 
-    // Null if there are too many members.
+    // Null if the group has too many members to add one.
     Member* find_or_add(MemberId id, const Place& place, Nanoseconds now);
     Header header(Kind kind, MemberId to) const;
-    // Sends a packet to header.to, or to all members; `to` is then ignored.
+    // Sends a packet. to: the address of the member header.to; ignored if header.to is kAllMembers.
     void send_packet(Header header, const Place& to = {}, Bytes body = {});
     void send_join(MemberId to, const Place& place, Nanoseconds now);
     Header introduction(Kind kind, MemberId to) const;
@@ -142,8 +142,8 @@ class Protocol {
     Pacer pacer_;
     Members members_;
     unsigned probes_left_ = kProbes;
-    const Nanoseconds meets_until_;
-    Nanoseconds strict_until_;  // until then a member without an answer does not hold a crowded window
+    const Nanoseconds meets_until_;  // until then, new members may answer this member's first joins
+    Nanoseconds strict_until_;       // until then a member without an answer does not hold a crowded window
     RepairBudget repairs_;
     Nanoseconds probe_at_, stray_at_, looked_at_, flush_at_ = kNever, beat_at_ = kNever, beat_after_;
     Counters counters_;

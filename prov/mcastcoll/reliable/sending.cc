@@ -6,11 +6,12 @@
 namespace mcastcoll::reliable {
 namespace {
 
-// A retransmission answers NAKs of several receivers; receivers wait for reordering before their first NAK.
+// Shortest time between two retransmissions of a packet: one answers the NAKs of all receivers, which arrive
+// at different times because receivers first wait for reordered packets.
 constexpr Nanoseconds kRepairPause = Nanoseconds::from_us(1500);
 constexpr Nanoseconds kBeatFirst = Nanoseconds::from_ms(4);
 constexpr unsigned kFarewells = 3;
-// Number of full packets that do not wait for more.
+// Once this many full packets wait, they are sent without waiting for the pacer.
 constexpr std::size_t kFullRow = 16;
 // Pause when the system has no room for a packet.
 constexpr Nanoseconds kSendAgain = Nanoseconds::from_us(100);
@@ -158,7 +159,7 @@ void Protocol::drop_unanswered(Nanoseconds now) {
     for (const auto& member : members_) {
         if (!member->receives || member->answered || member->acked == outgoing_.next()) continue;
         if (now >= strict_until_ && now - member->moved <= late_after) continue;
-        // If the member exists, it is informed when it answers.
+        // A member that exists after all receives `expelled` when it answers.
         member->receives = false;
         member->expelled = dropped = true;
         ++counters_.unresponsive;

@@ -10,14 +10,14 @@ class Store {
   public:
     Store(std::size_t bytes, std::size_t senders) : share_(bytes / 2 / senders), left_(bytes / 2) {}
 
-    // For a sender that has `own` bytes.
+    // Takes memory for a packet of a sender that has `own` bytes already; false if too little is left.
     bool take(std::size_t own, std::size_t bytes) {
         const std::size_t more = beyond(own + bytes) - beyond(own);
         if (more > left_) return false;
         left_ -= more;
         return true;
     }
-    // For a sender that still has `own` bytes.
+    // Gives back `bytes` of the `own` bytes that a sender has.
     void give_back(std::size_t own, std::size_t bytes) { left_ += beyond(own) - beyond(own - bytes); }
     // Bytes left beyond the shares.
     std::size_t left() const { return left_; }

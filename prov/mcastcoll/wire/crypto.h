@@ -18,7 +18,7 @@ struct Key : std::array<std::byte, 32> {
     }
 };
 inline constexpr std::size_t kKeyBytes = sizeof(Key);
-// Clears another container that holds a secret.
+// Overwrites the elements of a container that holds a secret; a Key overwrites itself on destruction.
 template <typename Container>
 void wipe(Container& secret) {
     if (!secret.empty()) ::explicit_bzero(secret.data(), secret.size() * sizeof *secret.data());
@@ -27,7 +27,7 @@ void wipe(Container& secret) {
 // HMAC-SHA-256 (RFC 2104).
 Key hmac(const Key& key, Bytes bytes);
 
-// Derives a key for one purpose by hmac(), which reveals nothing about the original key or further derived
+// Derives a key for one purpose by hmac(), which reveals nothing about the original key or other derived
 // keys.
 Key derive(const Key& from, std::string_view purpose, Bytes context = {});
 

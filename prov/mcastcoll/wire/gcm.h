@@ -19,8 +19,8 @@ class Gcm {
     // GMAC of the concatenation of two parts; faster if the second is empty or the first consists of whole
     // blocks of 16 bytes. Under one key no nonce may repeat, in any of these functions.
     virtual Tag tag(const Nonce& nonce, Bytes first, Bytes second) = 0;
-    // Encrypts `bytes` to `out`, which may be the same place; the tag covers the encrypted and the readable
-    // part.
+    // Encrypts `bytes` to `out`, which may be the same place. The tag authenticates the encrypted bytes and
+    // `readable`, which is not encrypted.
     virtual Tag encrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
     // Returns the expected tag: the caller must compare the tag before using `out`.
     virtual Tag decrypt(const Nonce& nonce, Bytes readable, Bytes bytes, std::byte* out) = 0;
@@ -33,7 +33,8 @@ std::unique_ptr<Gcm> make_gcm_by_multi_buffer(const Key& key);
 // The faster of the available implementations.
 std::unique_ptr<Gcm> make_gcm(const Key& key);
 
-// Whether make_gcm()'s tags take less time than UMAC-64's: half with AVX-512, twice without.
+// Whether a tag of make_gcm() takes less time than a tag of UMAC-64: half as long with AVX-512, twice as long
+// without.
 bool gmac_is_fast();
 
 }  // namespace mcastcoll::wire

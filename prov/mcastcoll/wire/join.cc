@@ -131,9 +131,9 @@ class Writer {
         for (const Item& value : values) one(value);
     }
     void agreement(const Agreement& of) { one(of); }
-    // The last field of a message, without a length.
+    // Appends the last field of a message, which needs no length.
     void rest(Bytes bytes) { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
-    // Up to this length of the whole message.
+    // Appends zeros up to this length of the whole message.
     void padding(std::size_t length) { bytes_.resize(length); }
     void peer_table(const Welcome& welcome) {
         one(static_cast<std::uint32_t>(welcome.peers.size()));
@@ -251,7 +251,7 @@ std::optional<Message> message_of(Bytes bytes, JoinKind kind, Valid valid, std::
     return message;
 }
 
-// Error 0 means no error, and larger codes do not exist.
+// Code 0 means no error, and no code is above kMaxError.
 bool is_error(std::uint32_t code) {
     return code != 0 && code <= kMaxError;
 }
@@ -322,7 +322,7 @@ std::optional<ForeignHello> decode_foreign_hello(Bytes bytes) {
     const auto version = get<std::uint8_t>(bytes.data() + 2);
     if (version == kJoinVersion || bytes[3] != static_cast<std::byte>(JoinKind::hello)) return {};
     if (get<std::uint32_t>(bytes.data() + kCrcAt) != checksum(bytes)) return {};
-    // More fields may follow, which only that version defines.
+    // Ignores the fields after the id, which only the other version defines.
     Reader in(bytes);
     JoinId id;
     in(id);

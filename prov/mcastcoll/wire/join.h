@@ -1,6 +1,6 @@
-// Join messages, exchanged before a group exists: hellos to the leader (rank 0) as datagrams to its service
-// address, its answers, a survey among members by datagrams, and the welcome that forms the group, in
-// messages to private endpoints. FORMAT.md, "The join".
+// Join messages, exchanged before a group exists. Datagrams carry the hellos to the service address of the
+// leader (rank 0), its answers, and a survey, in which members measure their distances. Messages to private
+// endpoints carry the welcome, which forms the group. FORMAT.md, "The join".
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxTableBytes = 4096;
 inline constexpr std::size_t kPartBytes = 32768;
 inline constexpr std::size_t kMaxGroupAddresses = 16;
 inline constexpr std::uint8_t kAddressSchemes = 4;
-inline constexpr std::size_t kMaxSurveyed = 16;  // networks
+inline constexpr std::size_t kMaxSurveyed = 16;  // networks in a survey
 inline constexpr std::uint32_t kMaxError = 0xffff;
 inline constexpr std::uint64_t kNotMeasured = UINT64_MAX;
 
@@ -31,11 +31,11 @@ enum class JoinKind : std::uint8_t {
     welcome = 3,  // for all members, in parts: the group exists
     abort = 4,    // datagram or message: this join has failed
     // Datagrams by which rank 0 measures the distances between networks.
-    survey = 5,    // to a member: measure round trips to these members
-    echo = 6,      // between two members: there and back
+    survey = 5,    // to a member: request to measure the round trips to the named members
+    echo = 6,      // between two members, there and back, to measure a round trip
     surveyed = 7,  // to rank 0: the measured times
     ended = 8,     // message: this group has failed
-    waiting = 9,   // datagram between members: the sender waits; has the receiver's part of the group failed?
+    waiting = 9,   // datagram to a peer, after a long wait: asks whether its part of the group has failed
     part = 10,     // message to a host's leader, which forwards it: a part of the welcome
     // Message to another member of the host: the group exists, and the host's shared memory has the rest.
     host_welcome = 11,
@@ -93,21 +93,20 @@ struct Agreement {
     std::uint32_t channels = 0;
     std::uint8_t root_sync = 0;
     std::uint32_t root_delay_us = 0;
-    ByteString policy{};     // of the topology, encoded: levels in use, and how
-    ByteString selection{};  // of algorithms, encoded: levels/selection.h
+    ByteString policy{};     // encoded policy of the topology: which levels are used, and how
+    ByteString selection{};  // encoded selection of algorithms (levels/selection.h)
 };
 
 struct Welcome : Agreement {
-    // By rank: the member; the index of its multicast address; its sequence of the join.
-    std::vector<Peer> peers;
-    std::vector<std::uint8_t> range_of;
-    std::vector<std::uint32_t> sequences;
+    std::vector<Peer> peers;               // by rank
+    std::vector<std::uint8_t> range_of;    // by rank: index of the member's address in group_addresses
+    std::vector<std::uint32_t> sequences;  // by rank: JoinId::sequence of the join at the member
 };
 
 // Beginning of a message that may need an answer.
 struct MessageHead {
-    JoinId to;                   // as the receiver knows the join
-    std::uint32_t sequence = 0;  // by which the receiver of the answer knows the join
+    JoinId to;                   // id of the join at the receiver of this message
+    std::uint32_t sequence = 0;  // JoinId::sequence of the join at the receiver of the answer
     ByteString answer_to;        // private address for the answer
     bool operator==(const MessageHead&) const = default;
     JoinId answer_id() const { return {to.list_hash, sequence}; }
@@ -130,7 +129,7 @@ struct WelcomePart {
 
 struct HostWelcome {
     MessageHead head;
-    ByteString host_point;  // of the host's leader, encoded: transport/watch_point.h
+    ByteString host_point;  // encoded watch point of the host's leader (transport/watch_point.h)
     Agreement agreement;
 };
 
@@ -154,8 +153,8 @@ struct Waiting {
 // Beginning of survey datagrams, which name members by rank; the receiver gets the addresses from the
 // application.
 struct SurveyHead {
-    JoinId id;                   // as the receiver knows the join
-    std::uint32_t sequence = 0;  // by which the sender knows the join
+    JoinId id;                   // id of the join at the receiver
+    std::uint32_t sequence = 0;  // JoinId::sequence of the join at the sender
     Rank from{};
     bool operator==(const SurveyHead&) const = default;
 };
@@ -182,7 +181,7 @@ struct Surveyed {
     std::vector<std::uint64_t> round_trips_ns;
 };
 
-// id: identifies the list of members without the secret.
+// Requests the secret of a join. The list hash of the id is computed without the secret.
 struct KeyRequest {
     JoinId id;
     Rank rank{};
@@ -190,7 +189,8 @@ struct KeyRequest {
     std::uint64_t nonce = 0;  // random, never reused
     bool operator==(const KeyRequest&) const = default;
 };
-// As long as the longest reply, so that a forged source address gets no more bytes than the forger sends.
+// Length of a key request. A reply is no longer, so that a request with a forged source address makes no host
+// send more bytes to that address than the forger sent.
 inline constexpr std::size_t kKeyRequestBytes = 512;
 
 struct KeyReply {
@@ -206,7 +206,7 @@ ByteString encode_collect(const MessageHead& head);
 ByteString encode(const GatheredHellos& gathered);
 ByteString encode(const WelcomePart& part);
 ByteString encode(const HostWelcome& welcome);
-// In the format of another version, if different.
+// version: of the join messages of the receiver, which may differ: it reads only its own version.
 ByteString encode(const Answer& answer, std::uint8_t version = kJoinVersion);
 ByteString encode(const Ended& ended);
 ByteString encode(const Waiting& waiting);
@@ -216,18 +216,19 @@ ByteString encode(const Surveyed& surveyed);
 ByteString encode(const KeyRequest& request);
 ByteString encode(const KeyReply& reply);
 
-// The list hash in a join message of this version, if recognisable: selects the key of the tag.
+// Returns the list hash of a join message of this version, by which the receiver finds the key that checks
+// the message's tag. Checks nothing but magic, version and length.
 std::optional<std::uint64_t> peek_list(Bytes message);
 // The kind of a well-formed join message; nothing for a wrong magic, version, length or CRC-32C.
 std::optional<JoinKind> join_kind(Bytes bytes);
 std::optional<Hello> decode_hello(Bytes bytes);
-// A whole hello of another version.
+// The part of another version's hello that is the same in all versions.
 struct ForeignHello {
     std::uint8_t version = 0;
     JoinId id;
 };
 std::optional<ForeignHello> decode_foreign_hello(Bytes bytes);
-// members: expected number.
+// members: expected number of members.
 std::optional<Welcome> decode_welcome(Bytes bytes, std::size_t members);
 std::optional<MessageHead> decode_collect(Bytes bytes);
 std::optional<GatheredHellos> decode_gathered_hellos(Bytes bytes);

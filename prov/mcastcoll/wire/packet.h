@@ -83,13 +83,13 @@ static_assert(kHeaderBytes == kTagOffset + kTagBytes);
 
 using HeaderBytes = std::array<std::byte, kHeaderBytes>;
 
-// In the total of a fragment, relay or data: the root does not have the whole message yet, so silence may
-// mean that the root waits for data.
+// Flag in the total field of a fragment, relay or data: the root does not have the whole message yet, so
+// silence may mean that the root waits for data.
 inline constexpr std::uint64_t kPartialFlag = std::uint64_t{1} << 63;
-// In the total of a fragment, release or relay: the fragment was multicast before, so a receiver that gets
-// only this multicast has lost the first.
+// Flag in the total field of a fragment, release or relay: the fragment was multicast before, so a receiver
+// that gets only this multicast has lost the first.
 inline constexpr std::uint64_t kRepeatFlag = std::uint64_t{1} << 62;
-// In the total of a gather, contribution or credit: the result is for rank 0 only.
+// Flag in the total field of a gather, contribution or credit: the result is for rank 0 only.
 inline constexpr std::uint64_t kReduceFlag = std::uint64_t{1} << 63;
 // A message has fewer than 2^31 fragments, so no length reaches the flags. Gathers, contributions and credits
 // are never accepted from datagrams.
@@ -127,12 +127,13 @@ struct Decoded {
     Bytes payload;
 };
 
-// For a packet of at least kHeaderBytes and of a known kind.
+// Checks the CRC, if `checksum` says that packets have one. Requires at least kHeaderBytes and a known kind.
 bool has_right_checksum(Bytes packet, Checksum checksum);
 // Checks all fields that do not depend on the group. The payload is a view into the packet.
 Decoded decode(Bytes packet, Checksum checksum = Checksum::crc32c);
 
-// Group key, kind and sender of a packet of at least kHeaderBytes, not validated: for demultiplexing.
+// These functions return a header field of a packet of at least kHeaderBytes, for demultiplexing. The packet
+// is not validated.
 GroupKey peek_key(Bytes packet);
 Kind peek_kind(Bytes packet);
 Rank peek_sender(Bytes packet);

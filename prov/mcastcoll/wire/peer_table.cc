@@ -14,9 +14,10 @@
 namespace mcastcoll::wire {
 namespace {
 
-// A table of 1,024 members takes a millisecond; level 19 takes a hundred and saves a twentieth.
+// The default level compresses a table of 1,024 members in a millisecond; level 19 takes a hundred, for a
+// table shorter by a twentieth.
 constexpr int kLevel = ZSTD_CLEVEL_DEFAULT;
-// Excludes older formats and skippable frames.
+// First bytes of a zstd frame; older formats and skippable frames begin differently.
 constexpr std::uint32_t kFrameBegins = 0x28b52ffd;
 
 constexpr std::array kStrings{&Peer::private_address, &Peer::multicast_source, &Peer::watch_point,
@@ -39,7 +40,8 @@ Order by_place(const std::vector<Peer>& peers) {
     return order;
 }
 
-// With names of equal length, the bytes after the names are in the same columns.
+// Sorts rows by the length of a string, since strings with names of equal length have the bytes after the
+// name in the same columns.
 Order by_length(Order order, const std::vector<Peer>& peers, ByteString Peer::*string) {
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t one, std::uint32_t other) {
         return (peers[one].*string).size() < (peers[other].*string).size();
@@ -131,7 +133,7 @@ std::optional<ByteString> decompress(Bytes packed, std::size_t max) {
     if (packed.size() < sizeof kFrameBegins || get<std::uint32_t>(packed.data()) != kFrameBegins) return {};
     if (ZSTD_findFrameCompressedSize(packed.data(), packed.size()) != packed.size()) return {};
     const unsigned long long length = ZSTD_getFrameContentSize(packed.data(), packed.size());
-    if (length > max) return {};  // also if unknown: such results are the largest numbers
+    if (length > max) return {};  // also if unknown: zstd's codes for that are the largest numbers
     ByteString table(length);
     const std::size_t got = ZSTD_decompress(table.data(), table.size(), packed.data(), packed.size());
     if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation) throw std::bad_alloc();

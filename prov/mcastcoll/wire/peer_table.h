@@ -10,7 +10,8 @@
 
 namespace mcastcoll::wire {
 
-// Size for one member: range, a rank of the order, sequence, and four strings with their lengths.
+// Largest size for one member: range (1 byte), a rank of the order (4), sequence (4), and four strings, each
+// with its length (1).
 inline constexpr std::size_t kMaxUnpackedBytes = 1 + 4 + 4 + 4 * (1 + kMaxAddressBytes);
 
 // All arguments are by rank and of equal length.
@@ -22,8 +23,8 @@ struct PeerTable {
     std::vector<std::uint8_t> range_of;
     std::vector<std::uint32_t> sequences;
 };
-// The table of exactly this many members, or nothing. Allocates at most kMaxUnpackedBytes per member, for any
-// input.
+// Returns the table, or nothing unless it is well-formed and of exactly this many members. Allocates at most
+// kMaxUnpackedBytes per member, for any input.
 std::optional<PeerTable> unpack(Bytes packed, std::size_t members);
 
 }  // namespace mcastcoll::wire

@@ -8,7 +8,7 @@
 namespace mcastcoll::wire {
 namespace {
 
-// Set in the number of a message: messages and multicasts are counted separately.
+// A bit of the number that only messages have set: messages and multicasts are counted separately.
 constexpr std::uint64_t kMessage = std::uint64_t{1} << 63;
 
 // No two packets of a group have the same sender and number.
@@ -20,13 +20,15 @@ Gcm::Nonce nonce_of(Bytes header) {
     return nonce;
 }
 
-// The authenticated data of a received packet is contiguous, for a single call: the header from the group key
-// on, and the payload. While a tag is made or checked, its place holds the bytes before the group key, the
-// receiver, and the half of a message's position that is not transmitted. The header's part is never
-// encrypted and consists of whole cipher blocks.
+// Length of the header from the group key on, which is authenticated but never encrypted. It consists of
+// whole cipher blocks.
 constexpr std::size_t kReadableBytes = kHeaderBytes - kGroupKeyOffset;
 static_assert(kReadableBytes % kTagBytes == 0 && kTagOffset + kTagBytes == kHeaderBytes);
 
+// Fills the place of the tag, while a tag is made or checked, with authenticated data that is elsewhere: the
+// bytes before the group key, the receiver, and the half of a message's position that is not transmitted. So
+// the authenticated data of a received packet is contiguous, from the group key to the end, and one call
+// processes it.
 void fill_tag_place(std::byte* header, Rank to, std::uint64_t position) {
     static_assert(kGroupKeyOffset + sizeof(Rank) + sizeof(std::uint32_t) == kTagBytes);
     std::byte* const place = header + kTagOffset;
@@ -104,7 +106,7 @@ ByteString& Protection::next_room(Rank to) {
 
 Bytes Protection::seal(HeaderBytes& header, Bytes payload, Rank to) {
     if (!on()) return payload;
-    // Occupies the field of the checksum, which a group with a key does not use.
+    // The position occupies the field of the checksum, which a group with a key does not use.
     std::uint64_t position = 0;
     if (to != kNoRank) {
         position = ++sent_[to];

@@ -31,10 +31,11 @@ using JoinKey = std::optional<Key>;
 // Appends a tag to a join message: HMAC-SHA-256, truncated to kTagBytes. Without a key returns the message
 // alone.
 ByteString prove(Bytes message, const JoinKey& key);
-// The join message before a valid tag, or nothing.
+// Returns the join message without its tag, or nothing if the tag is invalid. Without a key, the message has
+// no tag.
 std::optional<Bytes> proven(Bytes message, const JoinKey& key);
 
-// Identifies a list of members and this key; cannot be computed without the key.
+// Returns a hash of a list of members and of the key, which cannot be computed without the key.
 std::uint64_t hash_members(const std::vector<ByteString>& addresses, const Key& key);
 
 // Protects the packets of one group, on one member: authenticates by a Mac or GMAC, or encrypts by
@@ -52,7 +53,7 @@ class Protection {
     ~Protection();
 
     bool on() const { return security_ != Security::off; }
-    // The checksum that packets have in addition.
+    // The checksum of packets: none if they have tags.
     Checksum checksum() const { return on() ? Checksum::none : Checksum::crc32c; }
     // For log messages.
     const char* describe() const;
@@ -67,9 +68,9 @@ class Protection {
   private:
     using Tag = Gcm::Tag;
 
-    // Tag of a packet that stays readable: of the concatenation of both parts.
+    // Computes the tag of a packet that stays readable, over the concatenation of both parts.
     Tag tag_of(const Gcm::Nonce& nonce, Bytes first, Bytes second);
-    // The buffer of the next encrypted payload.
+    // The buffer for the next encrypted payload to this member, or with kNoRank of a multicast.
     ByteString& next_room(Rank to);
     // Checks the tag and decrypts.
     bool is_proven(MutableBytes packet, Rank to, std::uint64_t position);

@@ -1,5 +1,5 @@
-// Replay window: the accepted numbers of a sender, for the latest numbers; older numbers count as accepted
-// (RFC 6479). So replayed packets are refused, and reordered packets are accepted.
+// Replay window (RFC 6479): stores which of a sender's latest numbers were accepted; older numbers count as
+// accepted. So replayed packets are refused, and reordered packets are accepted.
 #pragma once
 
 #include <array>
@@ -9,9 +9,9 @@ namespace mcastcoll::wire {
 
 class TakenNumbers {
   public:
-    static constexpr std::uint64_t kBack = 960;  // at least this many
-    // The nearest number with this lower half that is not too old. The upper half is not transmitted; a wrong
-    // guess makes the tag invalid (RFC 4303, appendix A).
+    static constexpr std::uint64_t kBack = 960;  // at least this many numbers below the last are stored
+    // Completes a number of which only the lower half is transmitted: returns the lowest number with this
+    // lower half that is not too old. If the guess is wrong, the tag is invalid (RFC 4303, appendix A).
     std::uint64_t complete(std::uint32_t lower) const {
         const std::uint64_t oldest = last_ < kBack ? 0 : last_ - kBack;
         return oldest + static_cast<std::uint32_t>(lower - static_cast<std::uint32_t>(oldest));
