@@ -14,7 +14,8 @@ namespace {
 // Cookie of the barrier that ends a join over several levels.
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
-// The time at which stalled operations become an error. Members of the engine have the engine's timeout.
+// The time at which stalled operations become an error. For members of the engine the engine's own timeout
+// holds.
 Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
     return levels.waits_outside_engine() ? timer.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
@@ -131,13 +132,13 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     begin({agreement, *table, std::move(found).value()}, {}, now);
 }
 
-// If not, the welcome was meant for an earlier process and is being replayed.
+// Whether a welcome names this process. Otherwise it is a replay of a welcome for an earlier process.
 bool Group::names_this_process(const wire::ByteString& address, const wire::ByteString& watch_point) const {
     const wire::Peer own = port_.own_hello().peer;
     return own.private_address == address && own.watch_point == watch_point;
 }
 
-// Rank 0 requests less security than this member.
+// Whether rank 0 uses less security than this member requires.
 bool Group::is_less_secure(const wire::Agreement& agreement) const {
     return agreement.security < static_cast<std::uint8_t>(parameters_.settings.security);
 }
@@ -379,7 +380,7 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     const Losses::Loss loss{index_of(lost) < roster_.size() ? lost : kNoRank, code};
     fail(loss, now);
     // An earlier message about the end may have come from a member that did not know the lost rank, or may
-    // have named another one.
+    // have named another lost rank.
     if (failure_text_.empty()) attempt([&] { name_lost(loss.rank); });
     if (loss.rank != kNoRank && state_ != State::over) attempt([&] { inform_others(loss.rank, true); });
     touched_ = true;
@@ -410,8 +411,8 @@ void Group::name_stray(Nanoseconds now) {
 }
 
 // Ends the join before the welcome. A welcomed member that cannot work under the welcome informs rank 0,
-// which informs the group. If rank 0 is dead, its waiters detect the death, and the join's deadline ends the
-// rest.
+// which informs the group. If rank 0 is dead, the members that wait for rank 0 detect its death, and the
+// others end at the join's deadline.
 void Group::end_join(int error) {
     if (state_ != State::hello) return;
     std::string stray;
@@ -441,7 +442,8 @@ void Group::fail(const Losses::Loss& loss, Nanoseconds now) {
     break_off(loss, before, now);
 }
 
-// The steps are separate attempts: lack of memory may be the reason for the end.
+// Each step is attempted on its own, because a step may fail for lack of memory, which may have ended the
+// group.
 void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     failure_ = loss;
     port_.changed();

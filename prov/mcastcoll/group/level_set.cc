@@ -49,7 +49,8 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.epoch = welcome.epoch;
     config.checksum = protection.checksum();
     config.fragment_bytes = welcome.fragment_bytes;
-    // Fragments sent without waiting for reports: several such bursts must fit into the receivers' buffers.
+    // A small message is sent as one burst, without waiting for reports of the receivers' progress. Several
+    // such bursts must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
     config.retransmit_bytes = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMaxRetransmit));

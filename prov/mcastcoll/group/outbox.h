@@ -22,8 +22,8 @@ inline constexpr std::size_t kMessageBytes = 65536 + 128;
 
 class Outbox {
   public:
-    using Peer = std::uint64_t;   // of the messenger
-    using Owner = std::uint64_t;  // may withdraw its messages
+    using Peer = std::uint64_t;   // a receiver, as numbered by the messenger
+    using Owner = std::uint64_t;  // the join that may withdraw the message
     static constexpr Owner kNoOwner = 0;
 
     class Port {

@@ -48,8 +48,7 @@ class Roster {
     // group in order.
     bool suspected(Rank rank) const { return look_again_at_.contains(rank); }
 
-    // Whether to answer a member that requests the outcome of the group. Messages are reliable, so one answer
-    // is enough.
+    // Whether to answer a member that requests the outcome of the group: once, because messages are reliable.
     bool answer(Rank rank) {
         return index_of(rank) < size() && rank != self_ && answered_.insert(rank).second;
     }

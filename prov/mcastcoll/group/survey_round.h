@@ -20,9 +20,9 @@ class SurveyRound {
 
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);
 
-    // On rank 0 when all hellos are here: sends the requests, and waits for answers until then.
+    // On rank 0 when all hellos are here: sends the requests, and waits for answers until the time `until`.
     void lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now);
-    // On rank 0: no answers are outstanding, or the time is up.
+    // On rank 0: whether all answers are here or the time is up.
     bool over() const { return requests_.empty(); }
     // On rank 0: the same hellos, with the found sites in their places.
     Hellos settle(Hellos hellos) const;
