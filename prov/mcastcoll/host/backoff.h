@@ -16,8 +16,8 @@ class Backoff {
     void on_progress() { state_ = State::progressed; }
     // How often to poll one line before doing anything else.
     int looks() const { return crowded_ || shares_core_ ? 1 : 64; }
-    // One round of waiting: spin or yield, then perhaps check the core, the caller's other work, and the
-    // clock.
+    // One round of waiting: yield or spin; then, with looks_around, check the core, the caller's other work,
+    // and the clock.
     struct Turn {
         bool yields, looks_around;
     };

@@ -137,7 +137,7 @@ std::uint32_t rounds_of(std::uint32_t members) {
     return members % 2 == 1 ? members : members - 1;
 }
 
-// The partner of a member; the member itself if it has none.
+// The partner of a member in a round, or the member itself if it has no partner.
 std::uint32_t partner_of(std::uint32_t member, std::uint32_t round, std::uint32_t members) {
     const std::uint32_t moving = rounds_of(members);
     if (member == moving) return round * ((moving + 1) / 2) % moving;

@@ -17,7 +17,7 @@ struct Offer {
 };
 static_assert(sizeof(Offer) <= kInlineBytes);
 
-// Up to this many members read each other's lines directly. In larger teams member 0 reads for all.
+// Largest team in which all members read each other's lines. In larger teams member 0 reads for all.
 inline constexpr std::uint32_t kMaxFlat = 64;
 
 Advance advance(Context& c, Operation& operation);
@@ -25,7 +25,8 @@ Advance advance(Context& c, Operation& operation);
 // `looks` times. Returns true if the operation is complete; otherwise advance() continues from the reached
 // state.
 bool at_once(Context& c, Operation& operation, int looks);
-// Whether a failed operation's buffer may be returned to its owner.
+// Whether a failed operation's buffer may be returned to its owner, because no member writes into it any
+// more.
 bool is_withdrawn(Context& c, const Operation& operation);
 
 Advance broadcast(Context& c, Operation& operation);
@@ -35,7 +36,7 @@ Advance scatter(Context& c, Operation& operation);
 Advance alltoall(Context& c, Operation& operation);
 Advance reduce_shares(Context& c, Operation& operation);
 Advance reduce_scatter(Context& c, Operation& operation);
-// Directly between memories.
+// The next two copy directly between memories.
 Advance copy_blocks(Context& c, Operation& operation);
 Advance reduce_directly(Context& c, Operation& operation);
 

@@ -3,8 +3,8 @@
 // All operations of a team are divided into *steps*. Every member counts the same steps, since all post the
 // same operations. In a step a member may publish one message: a line in its ring of lines, with a flag word
 // and up to kInlineBytes of data, and for more data a slot in its ring of slots. In each step a line or slot
-// has one writer. Only the member itself writes the rest of its area, except for its cluster's leader in the
-// record (member 0) and the bell (sleeping waiters):
+// has one writer. Only the member itself writes the rest of its area, with two exceptions: member 0 writes
+// the leader of the member's cluster into the record, and sleeping waiters write the bell:
 //
 //     header | member 0: record, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
 //
@@ -23,8 +23,8 @@ namespace mcastcoll::host {
 
 using Kind = CollectiveKind;
 
-// Two cache lines, because the adjacent-line prefetcher would otherwise fetch a neighbour that is being
-// written.
+// The size of a line: two cache lines, because the adjacent-line prefetcher would otherwise fetch a neighbour
+// that is being written.
 inline constexpr std::size_t kLineBytes = 128;
 inline constexpr std::size_t kLines = 32;
 inline constexpr std::size_t kInlineBytes = kLineBytes - 16;
@@ -94,14 +94,15 @@ struct Bell {
     std::atomic<std::uint32_t> turn;
 };
 
-// The first step not left by its owner. Read by members that want to reuse lines and slots.
+// `step` is the first step that the owner has not left. Members read `step` before they reuse lines and
+// slots.
 struct alignas(kLineBytes) Left {
     std::atomic<Step> step;
     std::atomic<std::uint32_t> core;  // core on which the owner last waited, plus one; 0: none yet
     Bell bell;                        // checked by its owner after each publication
 };
 
-// Followed by the member's slots.
+// The member's slots follow.
 struct MemberArea {
     MemberRecord record;
     Left left;
@@ -127,7 +128,7 @@ struct CopyCosts {
     double out_ns_per_kib = 0;     // out of a slot that another process has written
 };
 
-// Smallest sizes in bytes.
+// Smallest sizes in bytes for which an algorithm is used.
 struct Thresholds {
     std::uint64_t single_copy_from = 0;    // broadcasts
     std::uint64_t both_copy_from = 0;      // broadcasts between two members that both copy a part
@@ -148,7 +149,7 @@ struct Agreement {
     Thresholds thresholds;
 };
 
-// Read often and hardly ever written, so each cache holds a shared copy.
+// The failure of the team. Read often and hardly ever written, so each cache holds a shared copy.
 struct alignas(kLineBytes) Failure {
     std::atomic<std::uint32_t> word;  // errno, and above it the lost member; 0: no failure
     // The rank of a lost member on another host plus one; 0: unknown. For log messages.
