@@ -62,7 +62,7 @@ struct Bounds {
     std::size_t both_copy_from = SIZE_MAX;    // a broadcast of which root and receiver each copy a part
     std::size_t share_from = 0;               // an allreduce by shares
     std::size_t reduce_whole = 0;             // reduces of up to this many bytes are combined by the root
-    // The other kinds, by kind: copied directly between memories.
+    // The other kinds: smallest size that is copied directly between memories.
     std::array<std::size_t, kCollectiveKinds> direct_from;
 
     Bounds() { direct_from.fill(SIZE_MAX); }

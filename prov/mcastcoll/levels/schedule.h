@@ -83,7 +83,7 @@ struct Schedule {
                  BlockMap map = {});
     // Returns scratch memory of at least this size.
     std::byte* room(std::size_t bytes);
-    // Whether data of this receive may unblock another.
+    // Whether data of this receive may unblock another receive.
     bool ordered(std::size_t receive) const;
     // Number of bytes of a send that are available.
     std::size_t sendable(const LevelOperation& operation, const Outbound& out) const;

@@ -29,7 +29,7 @@
 
 namespace mcastcoll::levels {
 
-// The values travel in the welcome.
+// The numeric values are sent in the welcome.
 enum class Algorithm : std::uint8_t {
     levels,     // one operation through the levels: shared memory, multicast, messages between sites
     messages,   // messages among all members
@@ -70,13 +70,13 @@ struct Row {
     std::string_view why = {};  // of a built-in row
 };
 
-// The table without a file.
+// The rows that follow the user's rows.
 std::span<const Row> built_in_rows();
 
 // Parses a file's rows, without the built-in ones. The error names the line and the allowed values.
 Result<std::vector<Row>> parse_selection(std::string_view text);
 std::string to_text(const Choice& choice);
-// One line, with columns of fixed width.
+// Returns one line, with columns of fixed width.
 std::string to_text(const Row& row);
 
 // The byte count for choosing a row, from the bytes of a `LevelOperation` or `Request`.

@@ -26,8 +26,8 @@ inline constexpr Nanoseconds kMaxHelloInterval = Nanoseconds::from_ms(500);
 
 // `self` and `members` are taken from the placement.
 struct SiteConfig : MessageConfig {
-    topology::Algorithm algorithm;         // shape of the tree between sites,
-    topology::Algorithm within_algorithm;  // and between the segments of a site
+    topology::Algorithm algorithm;         // shape of the tree between sites
+    topology::Algorithm within_algorithm;  // shape of the tree between the segments of a site
 };
 
 class SiteLevel final : public MessageLevel {
