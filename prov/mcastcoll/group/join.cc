@@ -131,7 +131,10 @@ void Join::adopt_miscounted(Nanoseconds now) {
     bool adopted = false;
     for (const Rank rank : missing)
         if (take(*port_.miscounted_hello(rank))) adopted = true;
-    if (adopted) port_.explain("a member was restarted and counts its joins from the beginning");
+    if (adopted)
+        port_.explain(
+            "took hellos of other joins of the same members for this join: a restarted member numbers its "
+            "joins from 0");
     forward_if_complete(now);
 }
 

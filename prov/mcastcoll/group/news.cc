@@ -17,8 +17,9 @@ std::string describe(const engine::RepairMode& mode) {
 
 std::string about_repair(const engine::PolicyState& policy) {
     return fmt::format(
-        "repair is now {} for small, {} for large messages: per 1000, the ring successor requested {} small "
-        "messages and {} large fragments were lost; a repair takes {} us along the ring, {} us by the root",
+        "repair is now {} for small messages and {} for large messages: the ring successor requested {} of "
+        "1000 small messages, and the multicast lost {} of 1000 fragments of large messages; a repair takes "
+        "{} us along the ring, {} us by the root",
         describe(policy.small), describe(policy.large), policy.successor_naks, policy.large_missed,
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
@@ -73,10 +74,10 @@ void LevelSet::log_engine() {
         engine_->root_sync().present != logged_root_sync_) {
         const engine::RootSyncState sync = engine_->root_sync();
         logged_root_sync_ = sync.present;
-        port_.explain(
-            fmt::format("root synchronisation is now {}: per 1000 own broadcasts, data of {} was requested; "
-                        "other members enter {} us later",
-                        name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
+        port_.explain(fmt::format(
+            "root synchronisation is now {}: other members requested data of {} of 1000 broadcasts "
+            "of this member, and enter a broadcast {} us after this member",
+            name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
     }
     if (engine_->map_version() == logged_map_) return;
     logged_map_ = engine_->map_version();

@@ -20,13 +20,13 @@ namespace mcastcoll::ofi {
 class AvSet final : public fid_av_set {
   public:
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
-    // Null for a set of another provider.
+    // Returns null for a set of another provider.
     static const AvSet* find(const fid_av_set* set);
     // Only for sets that find() accepts.
     static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }
-    // Settings of a group joined with this set: `otherwise`, with the values set on this set.
+    // Settings of a group joined with this set: the values set on this set, and `otherwise` for the rest.
     group::GroupSettings settings(group::GroupSettings otherwise) const;
     std::vector<fi_addr_t> members() const {
         const std::lock_guard lock(mutex_);

@@ -13,7 +13,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Also an internal flag of libfabric, like kCoreProvidersOnly: shows hidden providers.
+// An internal flag of libfabric, like kCoreProvidersOnly, that also shows hidden providers.
 constexpr std::uint64_t kHiddenToo = std::uint64_t{1} << 60;
 
 constexpr std::string_view kOuterPrefix = "mcastcoll:";
@@ -103,7 +103,7 @@ provider::InfoOwner copy_hints(const fi_info* hints) {
     return copy;
 }
 
-// Keeps the infos of exactly this provider: a request for "net" also yields "net;ofi_rxm".
+// Removes the infos for which `keep` is false: a request for "net", for example, also yields "net;ofi_rxm".
 template <typename Keep>
 provider::InfoOwner filter(provider::InfoOwner list, Keep keep) {
     fi_info* rest = list.release();

@@ -50,13 +50,14 @@ struct Call {
     void* context = nullptr;
 };
 
-// Errors: ENOSYS, no such collective; EOPNOTSUPP, not with this datatype and operator; EINVAL.
+// Makes a request from a call. Errors: ENOSYS, no such collective; EOPNOTSUPP, not with this datatype and
+// operator; EINVAL.
 Result<Request> make_request(const Call& call);
-// The same from the arguments of fi_mcastcoll_group_ops.run.
+// Makes a request from the arguments of fi_mcastcoll_group_ops.run, with the same errors.
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group);
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
-// The checks that need the rank and the number of members. An error may concern this member alone or all
-// members. In the message form the size of an alltoall's part follows from the number of members, and the
+// Makes the checks that need the rank and the number of members. An error may concern this member alone or
+// all members. In the message form the size of an alltoall's part follows from the number of members, and the
 // lengths must match the group.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
@@ -76,6 +77,8 @@ int query_collective(fid_domain* domain, fi_collective_op collective, fi_collect
 //
 // The levels need each buffer in one piece. Pieces adjacent in memory count as one. Other inputs are copied
 // before the operation, and results are copied back when the operation completes.
+
+// A buffer in pieces.
 struct Pieces {
     const fi_ioc* list = nullptr;
     std::size_t count = 0;
@@ -93,7 +96,7 @@ struct Copies {
     void deliver() const;
 };
 
-// The same checks as make_request(const Call&).
+// Makes a request from the message form, with the same errors as make_request(const Call&).
 Result<Request> make_request(const fi_msg_collective& message, Pieces results, std::uint64_t flags);
 
 }  // namespace mcastcoll::ofi
