@@ -155,7 +155,7 @@ void Group::end_without_memory(const Error& error) {
     end_join(error.code);
 }
 
-// whole: the encoded welcome, on host leaders only.
+// Makes the levels, and forwards the welcome. whole: the encoded welcome, on host leaders only.
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, parameters_.self);

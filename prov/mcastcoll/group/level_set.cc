@@ -13,7 +13,8 @@ namespace mcastcoll::group {
 namespace {
 
 constexpr std::uint32_t kMaxRetransmit = 65536;
-// For longer vectors it pays to combine piece by piece while the rest is still arriving.
+// Longest vector that goes up the tree whole. Longer vectors are faster if members combine them piece by
+// piece, while later pieces still arrive.
 constexpr std::uint32_t kMaxGathered = 65536;
 
 // The largest group whose places a host leader reports: a larger picture would be unreadable.

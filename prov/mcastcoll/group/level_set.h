@@ -41,7 +41,7 @@ struct Standing {
 
 class LevelSet {
   public:
-    // owner: of the operations. roster: filled with the same table.
+    // owner: is notified of the end of each operation. roster: already filled from standing.table.
     LevelSet(Standing&& standing, Rank self, const Means& means, Roster& roster, Port& port,
              levels::Hierarchy::Owner& owner);
     void start(Nanoseconds now);

@@ -104,13 +104,16 @@ void LevelSet::log_joined() const {
                                   ? std::string("no multicast, so all data goes point-to-point")
                                   : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
                                                 receiving, config.members, several() ? "hosts" : "members");
-    port_.explain(fmt::format(
-        "{}: {}{}; fragments of {} bytes, window {}, repair {}, redundancy {}, root synchronisation {}, "
-        "round trip {} us",
-        text, reach, no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
-        config.fragment_bytes, config.window, engine::name_of(config.repair),
-        engine::name_of(config.redundancy), engine::name_of(config.root_sync),
-        engine_->round_trip().value / 1000));
+    port_.explain(
+        fmt::format("{}: {}{}; fragments of {} bytes, window {} fragments, repair {}, redundancy {}, root "
+                    "synchronisation {}, "
+                    "round trip {} us",
+                    text, reach,
+                    no_multicast_.empty() ? std::string()
+                                          : fmt::format(" (this member has no multicast: {})", no_multicast_),
+                    config.fragment_bytes, config.window, engine::name_of(config.repair),
+                    engine::name_of(config.redundancy), engine::name_of(config.root_sync),
+                    engine_->round_trip().value / 1000));
     if (receiving == 0 || receiving == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
         if (engine_->graph().deaf(rank_of(i)))

@@ -125,9 +125,9 @@ Advance scatter(Context& c, Operation& operation) {
 // Alltoall through lines or slots: members meet in pairs, like players in the rounds of a tournament.
 //
 // In each round the partner relation is symmetric (circle method: one member keeps its place and the others
-// rotate). With an odd number of members one has no partner in each round. A member publishes its block for
-// the partner before it reads the partner's block into the place of its own, so input and result may be the
-// same buffer without extra cost.
+// rotate). With an odd number of members one member has no partner in each round. A member publishes its
+// block for the partner before it reads the partner's block into the place of its own, so input and result
+// may be the same buffer without extra cost.
 //
 // A step carries the blocks of as many rounds as fit into a slot (all if possible), or a piece of one round's
 // block.

@@ -145,8 +145,8 @@ Result<void> Formation::arrive(Rings& rings) {
     record.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
     rings.enter();
     record.stage.store(Stage::attached, std::memory_order_seq_cst);
-    // Of several members arriving last at the same time at least one sees the complete team, and only a
-    // member that does so rings: no member can continue before.
+    // If several members arrive last at the same time, at least one of them sees the complete team and rings
+    // all bells. No member can continue before that.
     if (all_are_at(Stage::attached, rings)) {
         found_.segment->unlink();
         rings.alarm.ring_all();

@@ -89,7 +89,7 @@ class Rings {
             return mismatch(), 0;
         return word;
     }
-    // As above. A message of another length than `extent` poisons the team.
+    // Does the same, and poisons the team if the message's length is not `extent`.
     std::uint64_t look(std::uint32_t member, Step step, Kind kind, std::uint64_t extent) {
         const std::uint64_t word = look(member, step, kind);
         if (word == 0 || line(member, step).extent.load(std::memory_order_relaxed) == extent) return word;

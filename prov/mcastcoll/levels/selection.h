@@ -92,7 +92,8 @@ class Selection {
 
     Choice decide(Kind kind, std::uint64_t bytes) const;
 
-    // u8 version (1), u8 rows, then u8 kind, u8 algorithm, u16 chains, u64 least, u64 most bytes of each.
+    // Format: u8 version (1), u8 number of rows; for each row u8 kind, u8 algorithm, u16 chains, u64 minimum
+    // and u64 maximum number of bytes.
     std::vector<std::byte> encode() const;
     static std::optional<Selection> decode(Bytes bytes);
 

@@ -3,7 +3,7 @@
 // delays and each is to be crossed once. In a broadcast the root sends the message once to every other site,
 // and to every other segment of the root's site. In a reduction each leader sends its segment's vector once,
 // and the first segment's leader returns the result. Only the first segment of each site takes part in the
-// tree between sites, and forwards within its own: a link between sites is crossed once, however many
+// tree between sites, and forwards within its own site: a link between sites is crossed once, however many
 // segments are at its ends.
 //
 // Two segments exchange short vectors, and both combine. The link carries as many vectors as with a vector

@@ -22,7 +22,7 @@ class AvSet final : public fid_av_set {
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
     // Returns null for a set of another provider.
     static const AvSet* find(const fid_av_set* set);
-    // Only for sets that find() accepts.
+    // Call only for sets that find() accepts.
     static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }

@@ -163,7 +163,8 @@ Result<void> CollectiveEndpoint::open() {
     const provider::InfoOwner inner = for_own_messages(*endpoint.info, chosen);
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
-        return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
+        return Error{-rc,
+                     fmt::format("cannot open the fabric of the private endpoint: {}", fi_strerror(-rc))};
     provider::log_line(provider::Level::debug, "the private endpoint uses provider {}",
                        inner->fabric_attr->prov_name);
     auto opened_messenger = ports::Messenger::open(fabric.get(), inner.get(), *this);

@@ -92,7 +92,7 @@ fi_progress offered(fi_progress wanted) {
     return wanted == FI_PROGRESS_AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
 }
 
-// fi_dupinfo() omits attributes that the caller's hints omit.
+// Copies the hints. Adds fabric attributes if the hints have none, which fi_dupinfo() does not.
 provider::InfoOwner copy_hints(const fi_info* hints) {
     provider::InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
     if (!copy || copy->fabric_attr != nullptr) return copy;

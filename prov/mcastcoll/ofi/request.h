@@ -26,7 +26,8 @@ using levels::Kind;
 
 struct Copies;
 
-// combiner.element_bytes is the size of the datatype for every kind with a datatype.
+// An operation with the checked arguments of a call. combiner.element_bytes is the size of the datatype for
+// every kind with a datatype.
 struct Request : Collective {
     fi_addr_t group = FI_ADDR_NOTAVAIL;
     std::uint64_t flags = 0;
@@ -61,8 +62,8 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
 // lengths must match the group.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
-// fi_query_collective(), by table look-ups: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. The datatype of a barrier, and
-// the operator of any collective that only moves data, are ignored.
+// Implements fi_query_collective() by table look-ups. Returns 0, -FI_ENOSYS or -FI_EOPNOTSUPP. The datatype
+// of a barrier, and the operator of any collective that only moves data, are ignored.
 int query_collective(fid_domain* domain, fi_collective_op collective, fi_collective_attr* attr,
                      std::uint64_t flags) noexcept;
 

@@ -338,7 +338,7 @@ Result<Settings> read_settings() {
     settings.inner = read.text_of("inner");
     if (strcasecmp(settings.inner.c_str(), "auto") == 0) settings.inner.clear();
     if (settings.inner.find("mcastcoll") != std::string::npos)
-        read.complain(refuse("inner", settings.inner, "it cannot be its own inner provider"));
+        read.complain(refuse("inner", settings.inner, "mcastcoll cannot be its own inner provider"));
     std::optional<Carrier> carrier;
     read.choice("multicast", carrier,
                 {{"auto", Carrier::automatic},
