@@ -317,7 +317,8 @@ Nanoseconds Group::next_deadline() const {
     return state_ == State::forming ? std::min(next, parameters_.deadline) : next;
 }
 
-// Sends late members a request by datagram, which needs no connection: the member may just be computing.
+// Asks late members for a report about the group, by datagram, which needs no connection: a late member may
+// just be computing. Also ends the group at its stall timeout.
 void Group::check_stall(Nanoseconds now) {
     if (stall_timer_.request_at() <= now) {
         const std::uint32_t attempt = stall_timer_.next_round(operations_open(), now);
@@ -359,8 +360,8 @@ void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason
     }
 }
 
-// The engine informs its members itself and tolerates orderly leaves. The same holds here: a member outside
-// this engine may close the group and exit once its part of every open operation is done.
+// The engine handles the loss of its own members, and tolerates orderly leaves. The same holds here: a member
+// outside this engine may close the group and exit once its part of every open operation is done.
 void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
     if (levels_->engine_loses(loss.rank, loss.error, now) || state_ == State::closed) return;
     if (!joined() || roster_.suspected(loss.rank)) return fail(loss, now);

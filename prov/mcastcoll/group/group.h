@@ -101,7 +101,7 @@ class Group final : private levels::Hierarchy::Owner {
     // Starts an operation on a joined group. Sets refused to 0 as soon as the operation is open (from then on
     // Port::completed() always follows), else to the FI_E* code of the refusal.
     void submit(const levels::Request& request, int& refused, Nanoseconds now);
-    // Announces that no more operations will come.
+    // Closes the group: the application submits no more operations.
     void close(Nanoseconds now);
     // Whether the group is closed and no member needs this member any longer.
     bool done() const;

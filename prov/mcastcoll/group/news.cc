@@ -106,8 +106,7 @@ void LevelSet::log_joined() const {
                                                 receiving, config.members, several() ? "hosts" : "members");
     port_.explain(
         fmt::format("{}: {}{}; fragments of {} bytes, window {} fragments, repair {}, redundancy {}, root "
-                    "synchronisation {}, "
-                    "round trip {} us",
+                    "synchronisation {}, round trip {} us",
                     text, reach,
                     no_multicast_.empty() ? std::string()
                                           : fmt::format(" (this member has no multicast: {})", no_multicast_),

@@ -67,8 +67,8 @@ inline void combine_next(const Operation& operation, std::uint32_t member, std::
         copy_bytes(result, from, bytes);
 }
 
-// Maximum number of bytes copied in one call. The limit keeps the caller's other work going. With a core
-// each, members would otherwise keep each other busy to the end.
+// Maximum number of bytes copied in one call. The limit keeps the caller's other work going. Without the
+// limit, members with a core each would keep each other busy until the operation ends.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
 // Publishes an offer, and waits for the offers of all members. If a member's input is its result, copying
 // would change data still to be read by peers: the offers show this to every member, and the team leaves the

@@ -22,7 +22,7 @@ namespace mcastcoll::host {
 struct TeamConfig {
     // Name of the shared memory. Member 0 may leave the name empty and pass name() to its peers.
     std::string name;
-    // Identifies the segment as the right one.
+    // Identifies the team: a segment with another key is refused.
     std::uint64_t key = 0;
     std::uint32_t self = 0;
     std::uint32_t size = 1;
@@ -31,7 +31,8 @@ struct TeamConfig {
     // By member: its clusters, outermost first (NUMA node, shared cache ...). May be empty. Used by member 0
     // only.
     std::vector<Clusters::Ids> clusters{};
-    // Copy directly between processes where the kernel allows it. If off for one member it is off for all.
+    // Whether to copy directly between processes where the kernel allows it. If off for one member it is off
+    // for all.
     bool single_copy = true;
 
     // Member 0 decides these values for all. 0: chosen from the available memory or by measurement.

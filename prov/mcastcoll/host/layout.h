@@ -88,7 +88,7 @@ struct alignas(kLineBytes) MemberRecord {
 };
 static_assert(sizeof(MemberRecord) == 2 * kLineBytes);
 
-// Written by sleeping waiters, and by the publisher that wakes them.
+// Where the waiters of a member sleep. Written by the sleeping waiters, and by the publisher that wakes them.
 struct Bell {
     std::atomic<std::uint32_t> sleepers;  // number of members in, or about to enter, the kernel's wait
     std::atomic<std::uint32_t> turn;
@@ -102,7 +102,7 @@ struct alignas(kLineBytes) Left {
     Bell bell;                        // checked by its owner after each publication
 };
 
-// The member's slots follow.
+// The area of one member, which the member's slots follow.
 struct MemberArea {
     MemberRecord record;
     Left left;

@@ -71,7 +71,7 @@ class Rings {
         line(self_, step).extent.store(extent, std::memory_order_relaxed);
         publish(step, kind, final, count);
     }
-    // Announces the first step.
+    // Announces that this member is in the first step.
     void enter() { areas_[self_].left.step.store(watermark_, std::memory_order_relaxed); }
     void leave(Step step) {
         areas_[self_].left.step.store(step + 1, std::memory_order_release);

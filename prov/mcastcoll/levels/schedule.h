@@ -26,7 +26,7 @@ namespace mcastcoll::levels {
 struct BlockMap {
     enum class Pattern : std::uint8_t {
         whole,   // contiguous
-        circle,  // blocks `first`, `first`+1 ... of `blocks`, and on from 0
+        circle,  // the blocks from `first` on; block 0 follows the last of `blocks`
         digit    // the blocks whose numbers have the bit `first`
     };
     Pattern pattern = Pattern::whole;

@@ -52,7 +52,7 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     int add_wait_object(provider::WaitObject& object);
     // Takes the lock.
     void remove_wait_object(provider::WaitObject& object);
-    // Read with the lock held.
+    // Call with the lock held.
     const std::vector<provider::WaitObject*>& wait_objects() const { return wait_objects_; }
 
   private:
