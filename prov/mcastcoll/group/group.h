@@ -20,7 +20,7 @@ struct JoinParameters {
     wire::JoinId id;
     Rank self{};
     std::size_t members = 0;
-    Nanoseconds deadline = kNever;  // of the join
+    Nanoseconds deadline = kNever;  // at which an incomplete join fails
     // Requested by this member. Rank 0's settings become the group's.
     GroupSettings settings;
     const topology::Policy& policy;

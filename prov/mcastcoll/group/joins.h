@@ -109,7 +109,7 @@ class Joins {
     std::uint64_t foreign_datagrams_ = 0, early_datagrams_ = 0;
     bool foreign_seen_ = false;  // a hello of another version arrived
     Nanoseconds foreign_since_{};
-    std::uint32_t foreign_answers_ = 0;  // since foreign_since_
+    std::uint32_t foreign_answers_ = 0;  // answers since foreign_since_
 };
 
 }  // namespace mcastcoll::group

@@ -23,7 +23,7 @@ namespace mcastcoll::group {
 // The resources of a process for each group.
 struct Means {
     std::uint32_t message_bytes = 0;  // longest message, in bytes
-    wire::JoinKey key{};              // of the authentication tags
+    wire::JoinKey key{};              // for the authentication tags
     std::size_t max_open = 0;         // maximum number of open operations
     engine::MemorySource memory;
     Nanoseconds stall_timeout = kNever;

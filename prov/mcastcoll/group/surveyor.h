@@ -30,7 +30,7 @@ class Surveyor {
   private:
     struct Target {
         wire::Survey::Target whom;
-        std::uint64_t stamp = 0;  // of the echo in flight
+        std::uint64_t stamp = 0;  // stamp of the echo in flight
         Nanoseconds sent_at{}, again_at{};
         std::uint32_t attempt = 0;
         unsigned echoes = 0;

@@ -19,7 +19,7 @@ inline constexpr unsigned kMaxRootDelayUs = 100'000;
 struct GroupSettings {
     engine::Repair repair = engine::Repair::pull;
     engine::Redundancy redundancy = engine::Redundancy::automatic;
-    unsigned channels = 16;  // of the sync policy
+    unsigned channels = 16;  // for repair policy sync
     engine::RootSync root_sync = engine::RootSync::none;
     unsigned root_delay_us = 0;
     // A member refuses a group with less security than this.

@@ -58,9 +58,9 @@ inline bool is_whole(const Operation& operation) {
 // The team's thresholds in bytes, from the agreement.
 struct Bounds {
     bool crowded = true;                      // more members than cores
-    std::size_t single_copy_from = SIZE_MAX;  // a broadcast
-    std::size_t both_copy_from = SIZE_MAX;    // a broadcast of which root and receiver each copy a part
-    std::size_t share_from = 0;               // an allreduce by shares
+    std::size_t single_copy_from = SIZE_MAX;  // broadcasts copied directly between memories
+    std::size_t both_copy_from = SIZE_MAX;    // broadcasts of which root and receiver each copy a part
+    std::size_t share_from = 0;               // allreduces by shares
     std::size_t reduce_whole = 0;             // reduces of up to this many bytes are combined by the root
     // The other kinds: smallest size that is copied directly between memories.
     std::array<std::size_t, kCollectiveKinds> direct_from;

@@ -79,10 +79,10 @@ struct alignas(kLineBytes) MemberRecord {
     std::uint64_t nonce_address;
     std::uint64_t nonce;
     CoreSet cores;                        // allowed for the member
-    std::uint64_t credentials;            // own_credentials() (context.h)
+    std::uint64_t credentials;            // own_credentials() (memories.h)
     std::atomic<std::uint32_t> can_copy;  // written before the stage becomes probed
     std::atomic<std::uint32_t> has_membarrier;
-    std::uint32_t leader;         // of its cluster; written by member 0 before the agreement is ready
+    std::uint32_t leader;         // leader of its cluster; written by member 0 before the agreement is ready
     std::uint32_t filled_on;      // the core on which the member wrote its slots, needed by the measurement
     std::uint64_t slots_address;  // in the member's own mapping
 };
@@ -140,7 +140,7 @@ struct Thresholds {
 // Values shared by the team. Member 0 fills in the values when every member has probed, and then sets ready.
 struct Agreement {
     std::atomic<std::uint32_t> ready;
-    std::uint32_t cores;             // allowed for any member
+    std::uint32_t cores;             // number of cores that at least one member may use
     std::uint32_t crowded;           // more members than these cores
     std::uint32_t single_copy;       // every member may copy from every other
     std::uint32_t reduce_by_shares;  // from share_from on; otherwise only vectors that do not fit in a slot

@@ -122,7 +122,7 @@ class MessageLevel : public Level {
         Queue<Piece> pieces{};   // stored: early pieces, and pieces not to be combined yet
         Queue<Turn> sends{};     // in the order of operations
         Queue<Turn> receives{};  // expected from the peer
-        bool queued = false;     // in ready_
+        bool queued = false;     // this peer is in ready_
         bool watched = false;
         bool has_granted = false;  // the peer has sent a grant
         bool hello_due = false;    // a grant to the peer is due as a hello, whatever its credit
@@ -181,7 +181,7 @@ class MessageLevel : public Level {
     std::vector<std::uint32_t> watches_;               // returned by poll_watch()
     PieceCounters counters_;
     std::uint64_t posted_below_ = 0;  // operations below this number are posted on this level
-    std::uint64_t borrowed_ = 0;      // by all peers
+    std::uint64_t borrowed_ = 0;      // credit borrowed by all peers together
     int error_ = 0, failure_ = 0;
     bool moved_ = false;
 };

@@ -42,7 +42,7 @@ class Places {
     Places() = default;
 
     Ranks host_of_;                 // by rank
-    Ranks host_leaders_, by_host_;  // by host; ranks
+    Ranks host_leaders_, by_host_;  // ranks, by host
     Ranks starts_;                  // of each host in by_host_, and the end
     Ranks segment_of_host_, segment_leaders_, site_of_segment_;
 };

@@ -67,7 +67,7 @@ struct Row {
     Range members, hosts, bytes;
     Choice choice;
     std::uint32_t line = 0;     // in the user's file; 0: built in
-    std::string_view why = {};  // of a built-in row
+    std::string_view why = {};  // reason for a built-in row
 };
 
 // The rows that follow the user's rows.

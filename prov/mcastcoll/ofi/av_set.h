@@ -52,7 +52,7 @@ class AvSet final : public fid_av_set {
     static int set_if(bool good, fid_av_set* set, Change change) noexcept;
 
     Av& av_;
-    wire::ByteString key_;  // constant
+    wire::ByteString key_;  // never changed after make()
     mutable std::mutex mutex_;
     std::vector<fi_addr_t> members_;
     std::optional<engine::Repair> repair_;
