@@ -68,7 +68,7 @@ void Group::welcome_members(Nanoseconds now) {
 }
 
 void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
-    constexpr std::size_t kMaxBeside = 65536;  // beside the member table
+    constexpr std::size_t kMaxBeside = 65536;  // bytes of a welcome beside the member table
     if (!arrival_.add(part, kMaxBeside + parameters_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
     const auto welcome = wire::decode_welcome(whole, parameters_.members);

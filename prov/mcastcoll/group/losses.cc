@@ -7,8 +7,8 @@
 namespace mcastcoll::group {
 namespace {
 
-// A member that is no neighbour of the dead leader informs this many of its neighbours in each list, because
-// a single receiver may be dead, too.
+// A member that is no neighbour of the dead leader informs this many of the leader's neighbours of each kind
+// (host, host leaders, segment leaders), because a single receiver may be dead, too.
 constexpr std::size_t kFewest = 2;
 using Ranks = std::vector<std::uint32_t>;
 

@@ -17,7 +17,7 @@
 
 namespace mcastcoll::group {
 
-// Longest message between processes including its header, and so the longest join message.
+// Longest message between processes, and so the longest join message: 64 KiB and a header.
 inline constexpr std::size_t kMessageBytes = 65536 + 128;
 
 class Outbox {

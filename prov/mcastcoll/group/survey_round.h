@@ -15,7 +15,8 @@ namespace mcastcoll::group {
 // One member's part in the survey. Rank 0 repeats its requests until every answer is here or the time is up.
 class SurveyRound {
   public:
-    // Maximum number of echoes answered in one join: twice the possible need of all networks.
+    // Maximum number of echoes answered in one join: three times the kEchoes of each possible network,
+    // because lost echoes are repeated.
     static constexpr std::size_t kMaxEchoes = wire::kMaxSurveyed * 3 * Surveyor::kEchoes;
 
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);

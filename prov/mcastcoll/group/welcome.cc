@@ -109,8 +109,8 @@ void fit_datagrams(wire::Welcome& welcome, const Hellos& hellos, const levels::P
             welcome.peers[rank].multicast_source = hello.verbs.source;
             continue;
         }
-        // A leader without multicast sets no limit. The engine will find that it does not receive the
-        // multicast.
+        // A leader without multicast, or with another address family, sets no limit. The engine will find
+        // that this leader does not receive the multicast.
         if (hello.datagram_bytes == 0 || hello.address_family != family) continue;
         datagram = std::min(datagram, hello.datagram_bytes);
         window = std::min(window, hello.window);

@@ -35,7 +35,8 @@ struct TeamConfig {
     // for all.
     bool single_copy = true;
 
-    // Member 0 decides these values for all. 0: chosen from the available memory or by measurement.
+    // Member 0 decides these values for all. 0: a default, or a value from the available memory or from
+    // measurement.
     std::uint32_t slots = 0;       // 2 to 32
     std::uint32_t slot_bytes = 0;  // a multiple of 128, up to 64 KiB
     Thresholds thresholds{};

@@ -36,7 +36,8 @@ class Team {
     std::span<const std::byte> table() const { return Formation::table_of(formation_.found()); }
     std::uint32_t self() const { return context_.self; }
     std::uint32_t size() const { return context_.size; }
-    // Whether all members are here and have agreed. Both this and progress() advance the formation.
+    // Whether all members are here and have agreed. Advances the formation, as progress() does while
+    // operations are open.
     bool formed();
 
     // Starts an operation. Returns 0; EINVAL for invalid arguments; EMSGSIZE if an element is larger than a
