@@ -22,8 +22,8 @@ struct RemoteMemory {
 // Copies from the peer, at most kCopyAtOnce bytes (collectives.h) per call. Returns 0, or an errno: ESRCH if
 // the process is not the peer (any more), EPERM if the kernel denies access.
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes);
-// Copies to the peer, with the same limit and errors. The peer must have shown within microseconds that it is
-// alive.
+// Copies to the peer, with the same limit and errors. The peer's nonce is checked before the write only, so
+// the caller must have seen within the last microseconds that the peer is alive.
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes);
 // Whether this peer's memory can be read.
 bool can_copy_from(const RemoteMemory& peer);
