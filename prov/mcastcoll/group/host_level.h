@@ -22,7 +22,7 @@ class HostLevel : public levels::Level {
     virtual Rank lost_elsewhere() const { return kNoRank; }
     // Stores the rank for lost_elsewhere(). Called before the level fails because of this member.
     virtual void name_lost_elsewhere(Rank) {}
-    // The place of the member whose data was missing at the last check.
+    // The place of the member for which the oldest open operation waits.
     virtual std::uint32_t awaited() const = 0;
     virtual std::string explain() const = 0;
     virtual void add_counters(LevelCounters& sum) const = 0;
