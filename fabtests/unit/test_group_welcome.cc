@@ -132,11 +132,12 @@ Test(welcome, a_group_goes_over_verbs_when_every_host_can) {
     cr_assert_null(hindrance(2, [](auto& offer) { offer = {}; }).why, "it leads no host");
     cr_assert_null(hindrance(3, [](auto& offer) { offer.datagram_bytes = kMinDatagram; }).why);
     const Hindrance small = hindrance(3, [](auto& offer) { offer.datagram_bytes = kMinDatagram - 1; });
-    cr_assert_str_eq(small.why, "has none");
+    cr_assert_str_eq(small.why, "cannot use verbs multicast");
     cr_assert_eq(small.rank, 3U);
-    cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why, "can join no more groups");
+    cr_assert_str_eq(hindrance(1, [](auto& offer) { offer.room = 0; }).why,
+                     "cannot join another verbs multicast group");
     cr_assert_str_eq(hindrance(3, [](auto& offer) { offer.source.pop_back(); }).why,
-                     "is on another type of fabric");
+                     "is on another type of fabric than rank 0");
 }
 
 Test(welcome, places_and_wishes_travel) {

@@ -1,5 +1,5 @@
-// Gathers the hellos of a join on their way to rank 0, in a tree by rank that bounds the number of senders
-// per receiver.
+// Gathers the hellos of a join (datagrams with which members ask to join) on their way to rank 0, in a tree
+// by rank that bounds the number of senders per receiver.
 //
 //     0  <-  1, 2 ... 31                 A member's parent is its own rank with the lowest non-zero digit
 //     0  <-  32, 64 ... 992              (base 32) set to 0.
@@ -27,20 +27,21 @@ class Gathering {
   public:
     Gathering(Rank self, std::uint32_t members);
 
-    // Whether this rank's parent is this member.
+    // Whether `rank` sends its hellos to this member.
     bool expects(Rank rank) const;
     // Adds a hello, this member's own included. The first hello of a rank counts.
     void add(const wire::Hello& hello);
-    // Adds the hellos gathered by a child, or a part. A hello from outside the child's subtree invalidates
-    // the whole message.
+    // Adds hellos that the child `from` has gathered: all, or a part of them. A hello from outside the
+    // child's subtree invalidates the whole message.
     void add_from(Rank from, const std::vector<wire::Hello>& hellos);
     bool complete() const { return count_ == span_; }
     std::uint32_t span() const { return span_; }
 
-    // Null: no hello from this rank yet.
+    // Returns null if no hello of this rank has arrived.
     const wire::Hello* of(Rank rank) const;
-    // The children without a hello here, and the hellos of the rest.
+    // The children whose hellos have not arrived.
     std::vector<Rank> missing() const;
+    // The hellos of the other children.
     std::vector<const wire::Hello*> received() const;
     // All hellos of the subtree in the order of ranks, once complete.
     std::vector<wire::Hello> hellos() const;

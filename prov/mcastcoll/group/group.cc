@@ -14,7 +14,8 @@ namespace {
 // Cookie of the barrier that ends a join over several levels.
 constexpr std::uint64_t kJoinCookie = UINT64_MAX;
 
-// The time at which stalled operations become an error. Members of the engine have the engine's timeout.
+// The time at which stalled operations become an error. For members of the engine the engine's own timeout
+// holds.
 Nanoseconds stalled_at(const StallTimer& timer, const LevelSet& levels) {
     return levels.waits_outside_engine() ? timer.stalled_at(levels.placement().hosts() > 1) : kNever;
 }
@@ -67,7 +68,7 @@ void Group::welcome_members(Nanoseconds now) {
 }
 
 void Group::on_part(const wire::WelcomePart& part, Nanoseconds now) {
-    constexpr std::size_t kMaxBeside = 65536;  // beside the member table
+    constexpr std::size_t kMaxBeside = 65536;  // bytes of a welcome beside the member table
     if (!arrival_.add(part, kMaxBeside + parameters_.members * wire::kMaxUnpackedBytes)) return;
     const wire::ByteString whole = arrival_.take();
     const auto welcome = wire::decode_welcome(whole, parameters_.members);
@@ -131,13 +132,13 @@ void Group::on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now) {
     begin({agreement, *table, std::move(found).value()}, {}, now);
 }
 
-// If not, the welcome was meant for an earlier process and is being replayed.
+// Whether a welcome names this process. Otherwise it is a replay of a welcome for an earlier process.
 bool Group::names_this_process(const wire::ByteString& address, const wire::ByteString& watch_point) const {
     const wire::Peer own = port_.own_hello().peer;
     return own.private_address == address && own.watch_point == watch_point;
 }
 
-// Rank 0 requests less security than this member.
+// Whether rank 0 uses less security than this member requires.
 bool Group::is_less_secure(const wire::Agreement& agreement) const {
     return agreement.security < static_cast<std::uint8_t>(parameters_.settings.security);
 }
@@ -154,7 +155,7 @@ void Group::end_without_memory(const Error& error) {
     end_join(error.code);
 }
 
-// whole: the encoded welcome, on host leaders only.
+// Makes the levels, and forwards the welcome. whole: the encoded welcome, on host leaders only.
 void Group::begin(Standing&& standing, Bytes whole, Nanoseconds now) {
     const wire::Agreement& agreement = standing.agreement;
     roster_.fill(standing.table, parameters_.self);
@@ -316,7 +317,8 @@ Nanoseconds Group::next_deadline() const {
     return state_ == State::forming ? std::min(next, parameters_.deadline) : next;
 }
 
-// Sends late members a request by datagram, which needs no connection: the member may just be computing.
+// Asks late members for a report about the group, by datagram, which needs no connection: a late member may
+// just be computing. Also ends the group at its stall timeout.
 void Group::check_stall(Nanoseconds now) {
     if (stall_timer_.request_at() <= now) {
         const std::uint32_t attempt = stall_timer_.next_round(operations_open(), now);
@@ -358,8 +360,8 @@ void Group::on_peer_lost(Outbox::Peer peer, int error, const std::string& reason
     }
 }
 
-// The engine informs its members itself and tolerates orderly leaves. The same holds here: a member outside
-// this engine may close the group and exit once its part of every open operation is done.
+// The engine handles the loss of its own members, and tolerates orderly leaves. The same holds here: a member
+// outside this engine may close the group and exit once its part of every open operation is done.
 void Group::on_lost(const Losses::Loss& loss, Nanoseconds now) {
     if (levels_->engine_loses(loss.rank, loss.error, now) || state_ == State::closed) return;
     if (!joined() || roster_.suspected(loss.rank)) return fail(loss, now);
@@ -379,7 +381,7 @@ void Group::on_abort(std::uint32_t error, Rank lost, Nanoseconds now) {
     const Losses::Loss loss{index_of(lost) < roster_.size() ? lost : kNoRank, code};
     fail(loss, now);
     // An earlier message about the end may have come from a member that did not know the lost rank, or may
-    // have named another one.
+    // have named another lost rank.
     if (failure_text_.empty()) attempt([&] { name_lost(loss.rank); });
     if (loss.rank != kNoRank && state_ != State::over) attempt([&] { inform_others(loss.rank, true); });
     touched_ = true;
@@ -410,8 +412,8 @@ void Group::name_stray(Nanoseconds now) {
 }
 
 // Ends the join before the welcome. A welcomed member that cannot work under the welcome informs rank 0,
-// which informs the group. If rank 0 is dead, its waiters detect the death, and the join's deadline ends the
-// rest.
+// which informs the group. If rank 0 is dead, the members that wait for rank 0 detect its death, and the
+// others end at the join's deadline.
 void Group::end_join(int error) {
     if (state_ != State::hello) return;
     std::string stray;
@@ -441,7 +443,8 @@ void Group::fail(const Losses::Loss& loss, Nanoseconds now) {
     break_off(loss, before, now);
 }
 
-// The steps are separate attempts: lack of memory may be the reason for the end.
+// Each step is attempted on its own, because a step may fail for lack of memory, which may have ended the
+// group.
 void Group::break_off(const Losses::Loss& loss, State before, Nanoseconds now) {
     failure_ = loss;
     port_.changed();

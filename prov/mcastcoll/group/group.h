@@ -20,7 +20,7 @@ struct JoinParameters {
     wire::JoinId id;
     Rank self{};
     std::size_t members = 0;
-    Nanoseconds deadline = kNever;  // of the join
+    Nanoseconds deadline = kNever;  // at which an incomplete join fails
     // Requested by this member. Rank 0's settings become the group's.
     GroupSettings settings;
     const topology::Policy& policy;
@@ -55,42 +55,45 @@ class Group final : private levels::Hierarchy::Owner {
     const std::string& failure_text() const { return failure_text_; }
     // The message about the group's end, also for members that request the outcome later.
     wire::Ended ended_message() const;
-    // Returns the message with a tag under this group's own key. Join messages of two runs of the same
-    // members with the same key file have the same tag key, so a recorded message would be accepted in a
-    // later run.
+    // Returns the message with an authentication tag under this group's own key. The tags of join messages
+    // would not do: two runs of the same members with the same key file use the same key for these tags, so a
+    // message recorded in one run would be accepted in the next.
     wire::ByteString of_group(const wire::Ended& message) const;
     bool is_of_group(Bytes sealed) const {
         return formed() && wire::proven(sealed, message_key_).has_value();
     }
-    // While the group forms, members without the group's key can still end it. After the join they cannot.
+    // Whether a message without the group's own key may end this group: with authentication only until the
+    // group has joined, because members whose group has not formed lack this key.
     bool takes_join_messages() const {
         return !parameters_.means.key || !formed() || state_ == State::forming;
     }
     const Roster& roster() const { return roster_; }
     const Join& join() const { return join_; }
-    // Valid once formed.
+    // Call only once formed.
     LevelSet& levels() const { return *levels_; }
-    // The same for mcastcoll-topo.
+    // Describes the levels for mcastcoll-topo. Call only once formed.
     topology::ReportedGroup report() const;
 
     // Starts sending hellos. A group of one member completes at once.
     void start(Nanoseconds now);
     // Passes a join event to Join and acts on the result.
     void on_join(FunctionRef<void(Join&)> it, Nanoseconds now);
-    // on_part() is for host leaders, on_host_welcome() for the other members of a host.
+    // Takes a part of the welcome. For host leaders.
     void on_part(const wire::WelcomePart& part, Nanoseconds now);
+    // Takes the welcome that refers to the host leader's memory. For members that do not lead their host.
     void on_host_welcome(const wire::HostWelcome& welcome, Nanoseconds now);
     // A hello for this rank from another process suggests that the member was replaced. Any host may have
     // sent the hello: only the process watch decides whether the member is gone.
     void suspect(Rank rank, Nanoseconds now);
-    // A member reports the end of its part of this group or join. lost: the cause, or kNoRank.
+    // A member reports the end of its part of this group or join. lost: the rank that caused the end, or
+    // kNoRank.
     void on_abort(std::uint32_t error, Rank lost, Nanoseconds now);
 
     void on_message(MutableBytes message, Nanoseconds now);
     // Takes a multicast datagram with this group's key from a plausible source. Returns false if the datagram
     // is not a valid packet of the engine.
     bool on_datagram(MutableBytes bytes, Nanoseconds now);
-    // A peer reports a long wait for this member.
+    // The rank `from` reports that it has waited long for this member.
     void on_waiting(Rank from);
     // The process of this peer is gone or unreachable. The next pump() acts on the loss.
     void on_peer_lost(Outbox::Peer peer, int error, const std::string& reason);
@@ -98,9 +101,9 @@ class Group final : private levels::Hierarchy::Owner {
     // Starts an operation on a joined group. Sets refused to 0 as soon as the operation is open (from then on
     // Port::completed() always follows), else to the FI_E* code of the refusal.
     void submit(const levels::Request& request, int& refused, Nanoseconds now);
-    // Announces that no more operations will come.
+    // Closes the group: the application submits no more operations.
     void close(Nanoseconds now);
-    // Closed, and no longer needed by any member.
+    // Whether the group is closed and no member needs this member any longer.
     bool done() const;
     // Ends this member's levels; each level informs its members. Only the first failure counts. An error of 0
     // is ignored.
@@ -115,7 +118,7 @@ class Group final : private levels::Hierarchy::Owner {
     engine::PollHint poll_hint() const;
     // Whether the next pump() should come soon.
     bool busy() const;
-    // After a failure: members are still to be informed as soon as there is room for messages.
+    // Whether the group has failed and this member waits for room for messages to inform other members.
     bool is_informing() const;
     Nanoseconds next_deadline() const;
 

@@ -12,7 +12,7 @@ namespace {
 constexpr Nanoseconds kMiscountGrace = Nanoseconds::from_ms(300);
 // Interval between hellos once the parent has acknowledged one.
 constexpr std::int64_t kSlowMs = 500;
-// Longest interval between hellos before that.
+// Longest interval between hellos before the parent has acknowledged one.
 constexpr std::int64_t kFastMs = 20;
 
 }  // namespace
@@ -74,7 +74,7 @@ void Join::on_gathered_hellos(const wire::GatheredHellos& gathered, Nanoseconds 
     forward_if_complete(now);
 }
 
-// Rank 0 starts the survey. Another gathering member announces its complete subtree to its parent.
+// Rank 0 starts the survey. Any other member with children announces its complete subtree to its parent.
 void Join::forward_if_complete(Nanoseconds now) {
     if (!gathering_.complete()) return;
     adopt_at_ = kNever;
@@ -120,9 +120,9 @@ bool Join::has_sent(const wire::Hello& hello) const {
     return known != nullptr && known->peer == hello.peer && known->id.sequence >= hello.id.sequence;
 }
 
-// Takes hellos with other sequences for this join. A restarted process numbers its joins from zero: if every
-// missing child has sent a hello for the same list, but for another unfinished join, these joins must be the
-// same.
+// Accepts for this join hellos with another sequence. A restarted process numbers its joins from zero: if
+// every missing child has sent a hello for the same list, but for another unfinished join, these joins must
+// be the same.
 void Join::adopt_miscounted(Nanoseconds now) {
     adopt_at_ = now + kMiscountGrace;
     const std::vector<Rank> missing = gathering_.missing();
@@ -131,7 +131,10 @@ void Join::adopt_miscounted(Nanoseconds now) {
     bool adopted = false;
     for (const Rank rank : missing)
         if (take(*port_.miscounted_hello(rank))) adopted = true;
-    if (adopted) port_.explain("a member was restarted and counts its joins from the beginning");
+    if (adopted)
+        port_.explain(
+            "took hellos of other joins of the same members for this join: a restarted member numbers its "
+            "joins from 0");
     forward_if_complete(now);
 }
 

@@ -1,10 +1,10 @@
 // The join of one member, up to the welcome.
 //
-//     others     send hellos by datagram to their parent in the hello tree (group/gathering.h), repeatedly,
-//                until they are welcomed
-//     rank 0     receives all hellos in the end and surveys the networks (group/survey_round.h). When
-//     complete()
-//                the caller makes the welcome (group/welcome.h), which members forward to each other
+//     others     send hellos (datagrams that ask to join) to their parent in the hello tree
+//                (group/gathering.h), repeatedly, until they are welcomed
+//     rank 0     receives all hellos in the end and surveys the networks (group/survey_round.h). Once
+//                complete(), the caller makes the welcome (group/welcome.h), which members forward to
+//                each other
 //
 // A hello may be lost, duplicated or late, and any host may be its sender: the caller has checked the source
 // address. Every member has a deadline until the join is over, so no member waits forever for a missing one.
@@ -33,8 +33,9 @@ class Join {
     // The parent has this member's hello, so this member repeats the hello slowly. An ack does not cover a
     // gathered subtree: for a complete subtree only on_collect() slows the hellos down.
     void on_ack() { acknowledged_ = gathering_.span() == 1 || !gathering_.complete(); }
-    // The parent requests the gathered hellos; on_gathered_hellos() receives such hellos.
+    // The parent requests the hellos that this member has gathered.
     void on_collect(const wire::MessageHead& head);
+    // A child sends hellos that it has gathered.
     void on_gathered_hellos(const wire::GatheredHellos& gathered, Nanoseconds now);
     void on_survey(const wire::Survey& survey, Nanoseconds now) {
         if (state_ == State::hello) survey_.on_survey(survey, now);
@@ -49,7 +50,7 @@ class Join {
     Nanoseconds next_deadline() const;
 
     State state() const { return state_; }
-    // On rank 0: the welcome is to be made.
+    // On rank 0: whether the survey is over, so that the caller must make the welcome.
     bool complete() const { return state_ == State::surveying && survey_.over(); }
     bool leads() const { return self_ == rank_of(0); }
     // Positive FI_E* code of a join that failed by itself, else 0.
@@ -57,26 +58,27 @@ class Join {
 
     // On rank 0 when complete: the hellos by rank, with the sites found by the survey.
     Hellos hellos() const { return survey_.settle(gathering_.hellos()); }
-    // On rank 0 when complete: the welcome has been made.
+    // Marks this member as welcomed. On rank 0 the caller does so when it has made the welcome.
     void welcome() {
         state_ = State::welcomed;
         gathering_.mark_forwarded();
     }
     // On other ranks: whether this member waits for a welcome and can work under this agreement.
     bool accept(const wire::Agreement& agreement);
-    // Ends the join without a group. Senders of hellos are informed, and need not wait for the deadline. On
-    // rank 0 this replaces the welcome messages that are still queued.
+    // Ends the join without a group, and informs the children, which would otherwise wait for their deadline.
+    // On rank 0 also drops the welcome messages that are still queued.
     void fail(int error);
 
     // The rank to which this member sends hellos. Not for rank 0.
     Rank parent() const { return hello_parent(self_); }
-    // gathers(): this rank's parent is this member. hello_is_of_another(): the rank's known hello is from
-    // another process.
+    // Whether `rank` sends its hellos to this member.
     bool gathers(Rank rank) const { return gathering_.expects(rank); }
+    // Whether this member has a hello of the same rank from another process.
     bool hello_is_of_another(const wire::Hello& hello) const;
-    // The hello of this child is missing.
+    // Whether this child's hello has not arrived.
     bool misses(Rank rank) const { return gathers(rank) && gathering_.of(rank) == nullptr; }
-    // Whether the same process has sent a hello here for this join or a later one than the given hello's.
+    // Whether the hello is late: its process has already sent a hello here for the same join, or for a later
+    // join of the list.
     bool has_sent(const wire::Hello& hello) const;
     // The hellos of the children so far.
     std::vector<const wire::Hello*> received() const { return gathering_.received(); }
@@ -97,8 +99,8 @@ class Join {
     JoinPort& port_;
     State state_ = State::hello;
     int error_ = 0;
-    Nanoseconds hello_at_ = kNever;  // of ranks other than 0
-    Nanoseconds adopt_at_ = kNever;  // of a member that gathers
+    Nanoseconds hello_at_ = kNever;  // the next hello is due; not on rank 0
+    Nanoseconds adopt_at_ = kNever;  // the next adopt_miscounted() is due; only on members with children
     std::uint32_t attempt_ = 0;
     bool acknowledged_ = false;
     Gathering gathering_;

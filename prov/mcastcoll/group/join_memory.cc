@@ -5,7 +5,7 @@
 namespace mcastcoll::group {
 namespace {
 
-// Distinguishes this process from an earlier process with the same rank.
+// Distinguishes the hello's process from an earlier process with the same rank.
 std::uint64_t process_of(const wire::Hello& hello) {
     return wire::hash_addresses({hello.peer.private_address, hello.peer.watch_point});
 }

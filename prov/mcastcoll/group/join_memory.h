@@ -1,5 +1,6 @@
-// Join state that a process keeps for early and late messages: pending hellos of joins that were not called
-// here yet, and how finished joins and groups ended. The oldest entries are removed.
+// Join state that a process keeps for early and late messages: hellos for joins that the application has not
+// called here yet, and how finished joins and groups ended. Each list has a limit, at which its oldest entry
+// is removed.
 #pragma once
 
 #include <map>
@@ -22,7 +23,7 @@ class JoinMemory {
     void keep_failed(const wire::JoinId& id, int error) {
         failed_.keep({wire::JoinKind::abort, id, static_cast<std::uint32_t>(error)});
     }
-    // Null: no entry.
+    // Returns the record of a failed join, or null.
     const wire::Answer* failed(const wire::JoinId& id) {
         return failed_.latest([&](const wire::Answer& one) { return one.id == id; });
     }
@@ -46,11 +47,12 @@ class JoinMemory {
     void keep_hellos(std::uint64_t list, const std::vector<const wire::Hello*>& received);
     bool comes_late(const wire::Hello& hello) const;
 
-    // The current or last key of the joins of this list.
+    // Records the key that authenticates this list's join messages, for messages that arrive when no join of
+    // the list is open here. The first key counts.
     void keep_key(std::uint64_t list, const wire::JoinKey& key) {
         if (key_of(list) == nullptr) keys_.keep({list, key});
     }
-    // Null: no entry.
+    // Returns the recorded key of this list, or null.
     const wire::JoinKey* key_of(std::uint64_t list) {
         const ListKey* found = keys_.latest([&](const ListKey& one) { return one.list == list; });
         return found == nullptr ? nullptr : &found->key;
@@ -61,10 +63,10 @@ class JoinMemory {
         wire::Ended ended;
         MemberList members;
         Roster roster;
-        wire::ByteString sealed{};  // the message with the tag of that group
+        wire::ByteString sealed{};  // `ended`, encoded, with a tag under the group's own key
     };
     void keep_failed_group(FailedGroup group) { failed_groups_.keep(std::move(group)); }
-    // Null: no entry.
+    // Returns the recorded group, or null.
     FailedGroup* failed_group(const wire::JoinId& id) {
         return failed_groups_.latest([&](const FailedGroup& one) { return one.ended.id == id; });
     }
@@ -78,7 +80,7 @@ class JoinMemory {
         std::uint64_t list;
         wire::JoinKey key;
     };
-    // By rank: its process, and the number of its latest join.
+    // For each rank: its process, and the sequence of its latest join.
     struct KnownHellos {
         std::uint64_t list = 0;
         std::map<Rank, std::pair<std::uint64_t, std::uint32_t>> by{};

@@ -15,14 +15,16 @@ class JoinPort {
     virtual wire::Hello own_hello() const = 0;
     // Sends a hello to the likely service address of a member: each attempt tries another port.
     virtual void send_hello(Rank to, std::uint32_t attempt, Bytes hello) = 0;
-    // Sends a datagram to the address from which a member last sent. Before that, like send_hello().
+    // Sends a datagram to the address from which a member last sent. If it has not sent yet, tries ports as
+    // send_hello() does.
     virtual void send(Rank to, std::uint32_t attempt, Bytes datagram) = 0;
     // The latest hello of this rank for a join of the same list that this process has not called, or null.
     virtual const wire::Hello* miscounted_hello(Rank rank) = 0;
 
     virtual RoundTrips& round_trips() = 0;
 
-    // Inserts a member's private address for reliable messages. The error's code is an errno.
+    // Returns the peer at a private address, to which reliable messages can be sent. The error's code is an
+    // errno.
     virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
     virtual void queue_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
     // Drops the messages of this join that are not being sent yet.

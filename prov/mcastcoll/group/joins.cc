@@ -136,7 +136,7 @@ void Joins::reply(const Source& source, const wire::Answer& answer) {
     port_.reply(source, prove(answer.id, wire::encode(answer)));
 }
 
-// Only for a list that is known here.
+// Appends the tag under the list's key. The list must be known here.
 wire::ByteString Joins::prove(const wire::JoinId& id, Bytes datagram) {
     return wire::prove(datagram, *key_of(id.list_hash));
 }
@@ -194,8 +194,9 @@ void Joins::on_survey(const std::optional<Message>& message, void (Join::*take)(
         ++foreign_datagrams_;
 }
 
-// Answers for a failed group, closed or not, because the sender's part may still be waiting. A restarted
-// process may number its next join like the failed group.
+// Answers for a failed group, closed or not, because the sender may still wait for this member. A group that
+// has not formed may have the number of an earlier failed group, because a restarted process numbers its
+// joins anew.
 void Joins::on_waiting(const wire::Waiting& waiting, const Source& source, Nanoseconds now) {
     if (Member* member = find_called(waiting.id); member != nullptr && member->core().formed()) {
         if (member->comes_from(waiting.from, source))
@@ -232,7 +233,7 @@ bool Joins::on_join_message(Bytes sealed, Nanoseconds now) {
             gathered->id, [&](Join& join) { join.on_gathered_hellos(*gathered, now); }, now);
     } else if (const auto ended = wire::decode_ended(message)) {
         Member* const member = find_called(ended->id);
-        // While this member still joins, the message may be a late one of the failed group with the same
+        // While this member still joins, the message may be a late message of a failed group with the same
         // number.
         const bool is_late =
             member != nullptr && !member->core().formed() && memory_.failed_group(ended->id) != nullptr;

@@ -17,12 +17,12 @@ class Joins {
     class Member {
       public:
         virtual Group& core() = 0;
-        // By this process's own numbering; the group's messages carry core().id().
+        // The id in this process's own numbering of its joins. The group's messages carry core().id().
         virtual const wire::JoinId& join_id() const = 0;
         virtual const MemberList& members() const = 0;
         // The key that authenticates the group's join messages.
         virtual const wire::JoinKey& key() const = 0;
-        // Whether a datagram from this source may be this member's. If so, the source is stored.
+        // Whether a datagram from this source may come from `rank`. If so, stores the source.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         // Runs work of this group. An exception in body ends this group and no other.
         virtual void within(Nanoseconds now, FunctionRef<void()> body) noexcept = 0;
@@ -39,7 +39,7 @@ class Joins {
         virtual void reply(const Source& source, Bytes datagram) = 0;
         virtual Result<Outbox::Peer> peer(const wire::ByteString& private_address) = 0;
         virtual void queue_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
-        // A hello has another version of the join protocol. Called once.
+        // Reports that a hello of another version of the join protocol has arrived. Called once.
         virtual void foreign_version(const Source& source, std::uint8_t version) = 0;
 
       protected:
@@ -49,13 +49,14 @@ class Joins {
     explicit Joins(Port& port) : port_(port) {}
 
     void add(Member& member) { members_[member.join_id().list_hash].push_back(&member); }
-    // Called when the join is called and the members' addresses are known. Delivers the pending hellos for
-    // this join.
+    // Delivers the pending hellos for this join. Call when the application has called the join and the
+    // members' addresses are known.
     void deliver_pending_hellos(Member& member, Nanoseconds now);
     void forget_pending_hellos(const wire::JoinId& id) { memory_.pending_hellos().forget(id); }
-    // The group is done. If it has failed, this object answers members that still wait for the group.
+    // Removes a group that is done. If the group has failed, its record answers members that still wait for
+    // it.
     void remove(Member& member) noexcept;
-    // The join of this member ended without a group.
+    // Records that the join of this member ended without a group.
     void remember_ended(Member& member, int error);
 
     void on_datagram(Bytes bytes, const Source& source, Nanoseconds now);
@@ -68,22 +69,25 @@ class Joins {
     // secret (the secret is part of the list hash), or null. The match proves nothing.
     const PendingHello* stray_hello(Member& member);
 
-    // Datagrams from non-members.
+    // Number of datagrams that did not come from a member.
     std::uint64_t foreign_datagrams() const { return foreign_datagrams_; }
-    // The same, plus hellos for unknown lists: only a later join shows whether their senders are members.
+    // foreign_datagrams() plus hellos for unknown lists, of which only a later join shows whether their
+    // senders are members.
     std::uint64_t suspicious_datagrams() const { return foreign_datagrams_ + early_datagrams_; }
 
   private:
     // The joins of one list of members. A list may be joined several times.
     const std::vector<Member*>& members_of(std::uint64_t list) const;
+    // The group with this id in this process's own numbering, or null.
     Member* find(const wire::JoinId& id) const;
+    // The group whose messages carry this id, or null.
     Member* find_called(const wire::JoinId& id) const;
     // Handles a message about a list of members that was never joined here.
     void on_unknown(Bytes datagram, const Source& source);
     // Whether the hello is late: its process has sent a hello here for the same join, or for a later join of
     // the list.
     bool comes_late(const wire::Hello& hello) const;
-    // Null: no member of such a list is known.
+    // Returns the key that authenticates the list's join messages, or null if the list is unknown here.
     const wire::JoinKey* key_of(std::uint64_t list);
     static bool is_of(Member& member, const PendingHello& pending);
     void reply(const Source& source, const wire::Answer& answer);
@@ -105,7 +109,7 @@ class Joins {
     std::uint64_t foreign_datagrams_ = 0, early_datagrams_ = 0;
     bool foreign_seen_ = false;  // a hello of another version arrived
     Nanoseconds foreign_since_{};
-    std::uint32_t foreign_answers_ = 0;  // since foreign_since_
+    std::uint32_t foreign_answers_ = 0;  // answers since foreign_since_
 };
 
 }  // namespace mcastcoll::group

@@ -13,7 +13,8 @@ namespace mcastcoll::group {
 namespace {
 
 constexpr std::uint32_t kMaxRetransmit = 65536;
-// For longer vectors it pays to combine piece by piece while the rest is still arriving.
+// Longest vector that goes up the tree whole. Longer vectors are faster if members combine them piece by
+// piece, while later pieces still arrive.
 constexpr std::uint32_t kMaxGathered = 65536;
 
 // The largest group whose places a host leader reports: a larger picture would be unreadable.
@@ -49,7 +50,8 @@ engine::GroupConfig engine_config(const wire::Welcome& welcome, const levels::Pl
     config.epoch = welcome.epoch;
     config.checksum = protection.checksum();
     config.fragment_bytes = welcome.fragment_bytes;
-    // Fragments sent without waiting for reports: several such bursts must fit into the receivers' buffers.
+    // A small message is sent as one burst, without waiting for reports of the receivers' progress. Several
+    // such bursts must fit into the receivers' buffers.
     const std::uint64_t room = std::uint64_t{welcome.window} * welcome.fragment_bytes;
     config.retransmit_bytes = static_cast<std::uint32_t>(
         std::clamp<std::uint64_t>(room / 8, config.retransmit_bytes, kMaxRetransmit));

@@ -1,5 +1,5 @@
-// The levels of a group in which one member takes part: construction, and transfer between levels and
-// process.
+// The levels of a group (host, segment, site) in which one member takes part. Builds the levels, and moves
+// messages between the levels and the process.
 //
 // A host leader reads the places of all members from the welcome and makes the engine and the host's shared
 // state: the memory, and the table of all members in the memory, which the other processes of the host attach
@@ -23,7 +23,7 @@ namespace mcastcoll::group {
 // The resources of a process for each group.
 struct Means {
     std::uint32_t message_bytes = 0;  // longest message, in bytes
-    wire::JoinKey key{};              // of the authentication tags
+    wire::JoinKey key{};              // for the authentication tags
     std::size_t max_open = 0;         // maximum number of open operations
     engine::MemorySource memory;
     Nanoseconds stall_timeout = kNever;
@@ -41,7 +41,7 @@ struct Standing {
 
 class LevelSet {
   public:
-    // owner: of the operations. roster: filled with the same table.
+    // owner: is notified of the end of each operation. roster: already filled from standing.table.
     LevelSet(Standing&& standing, Rank self, const Means& means, Roster& roster, Port& port,
              levels::Hierarchy::Owner& owner);
     void start(Nanoseconds now);
@@ -57,9 +57,9 @@ class LevelSet {
     }
     GroupKey key() const { return key_; }
 
-    // The engine's own join is over, or there is no engine.
+    // Whether the engine's own join is over, or there is no engine.
     bool engine_joined() const { return !engine_ || engine_joined_; }
-    // A barrier over all levels can start.
+    // Whether a barrier over all levels can start.
     bool connected() const { return site_level_.connected(); }
 
     void on_message(MutableBytes message, Nanoseconds now);
@@ -67,42 +67,45 @@ class LevelSet {
     bool on_datagram(MutableBytes datagram, Nanoseconds now);
     void on_timeout(Nanoseconds now);
     Nanoseconds next_deadline() const { return planner_->next_deadline(); }
-    // carry_out() executes the engine's effects, move_messages() sends the messages between segments and
-    // among all members. Both return true if there was anything to do.
+    // Executes the engine's effects. Returns true if there were any.
     bool carry_out(Nanoseconds now);
+    // Sends messages between segments and among all members. Returns true if there were any.
     bool move_messages();
-    // Members outside the engine that have been awaited for long since the last call, each once.
+    // Members outside the engine for which an operation has waited long. Returns each member once.
     std::vector<std::uint32_t> take_awaited_long() { return std::exchange(awaited_long_, {}); }
 
-    // The failure detected by the engine, and the failure detected by another process of this host. Error 0:
-    // no failure.
+    // The failure detected by the engine. Error 0: no failure.
     Losses::Loss engine_failure() const { return engine_failure_; }
+    // The failure detected by another process of this host. Error 0: no failure.
     Losses::Loss host_failure() const;
     // The lost member named in the host's memory, or kNoRank.
     Rank lost_here() const;
     // A lost member that another process of this host, or another host leader, has named.
     Rank lost_elsewhere() const;
-    // A member is gone. Returns true if the engine handles the loss.
+    // Informs the engine that a member is gone. Returns false if the rank is not a member of the engine.
     bool engine_loses(Rank rank, int error, Nanoseconds now);
+    // Informs the other levels that send messages.
     void lose(Rank rank);
+    // Whether an open operation of these levels needs the rank.
     bool needs(std::uint32_t rank) const;
-    // Block operations among all members are open.
+    // Whether block operations among all members are open.
     bool exchanges() const { return exchange_level_ && exchange_level_->busy(); }
     // The sources to poll for the open operations. An empty value means the host's memory.
     engine::PollHint poll_hint() const;
-    // Whether open operations may wait for members outside the engine, and an awaited rank, or kNoRank.
+    // Whether open operations may wait for members outside the engine.
     bool waits_outside_engine() const { return host_level_ || exchanges(); }
+    // A rank outside the engine for which an operation waits, or kNoRank.
     Rank awaited() const;
     void fail(int error, Rank lost, Nanoseconds now);
 
     void add_counters(engine::Counters& sum, LevelCounters& levels) const;
 
-    // Log texts, in news.cc. How the levels were joined.
+    // Logs how the levels were joined (in news.cc, as the other log texts).
     void log_joined() const;
-    // The algorithm of an operation, when it was chosen for the first time.
+    // Logs the algorithm of an operation, when it was chosen for the first time.
     void log_selection();
-    // The engine's decisions since the last call: which members receive the multicast, and which repair and
-    // root synchronisation the automatic policies chose and why.
+    // Logs the engine's decisions since the last call: which members receive the multicast, and which repair
+    // and root synchronisation the automatic policies chose and why.
     void log_engine();
     // Describes the lost member and how this member detected the loss. reason: the process watch's text, or
     // null.
@@ -118,7 +121,7 @@ class LevelSet {
     const GroupKey key_;
     const topology::Policy policy_;
     const levels::Placement placement_;  // refers to the roster's numbers
-    // Of the traffic among all members, and of the engine's.
+    // Authenticate and encrypt the messages among all members, and the engine's packets.
     wire::Protection protection_, engine_protection_;
     std::uint64_t unproven_ = 0;
     const levels::Selection selection_;

@@ -7,13 +7,13 @@
 namespace mcastcoll::group {
 namespace {
 
-// An unaffected member informs this many members of each affected kind, because a single receiver may be
-// dead, too.
+// A member that is no neighbour of the dead leader informs this many of the leader's neighbours of each kind
+// (host, host leaders, segment leaders), because a single receiver may be dead, too.
 constexpr std::size_t kFewest = 2;
 using Ranks = std::vector<std::uint32_t>;
 
 // Adds the neighbours of one of these ranks: two on each side in a ring, and parent and children in a 4-ary
-// tree. Without any two of the ranks the others stay connected.
+// tree. If any two ranks are missing, these neighbours still connect the others.
 void add_beside(Ranks& to, levels::Ranks ranks, std::uint32_t rank) {
     constexpr std::size_t kArity = 4;
     const auto place = static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
@@ -46,7 +46,8 @@ class LeaderNeighbours {
     bool contains(std::uint32_t rank) const {
         return has(host_, rank) || has(leaders_, rank) || has(segments_, rank);
     }
-    // A host's memory and an engine already name lost members of their own.
+    // The neighbours beyond this member's own levels: the host's memory and the engine already name lost
+    // members.
     std::array<Ranks, 3> beyond_levels_of(const levels::Placement& placement) const {
         std::array<Ranks, 3> beyond{host_, leaders_, segments_};
         if (dead_ >= placement.members()) return beyond;

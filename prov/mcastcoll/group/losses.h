@@ -30,8 +30,8 @@ class Losses {
         return found == reasons_.end() ? nullptr : &found->second;
     }
 
-    // Records a lost member that no open operation needed, such as a member with a finished part. The loss
-    // becomes an error as soon as an operation needs the member.
+    // Records a lost member that no open operation needed, such as a member that has finished its part and
+    // exited. The loss becomes an error as soon as an operation needs the member.
     void let_go(const Loss& loss) { gone_.push_back(loss); }
     // Returns a recorded loss for which needs(rank) holds, or a loss with kNoRank.
     template <typename Needed>

@@ -1,6 +1,7 @@
-// The member table of a group for the processes of one host: places and addresses. The host leader builds the
-// table from the welcome, and the other processes read the table in the shared memory. A host has one copy
-// for any number of processes.
+// The member table of a group for the processes of one host: places, addresses, and watch points (the
+// addresses at which a process is watched for its death). The host leader builds the table from the welcome,
+// and the other processes read the table in the shared memory. A host has one copy for any number of
+// processes.
 #pragma once
 
 #include <memory>
@@ -19,11 +20,11 @@ struct SharedBytes {
 
 class MemberTable {
   public:
-    // numbers: of levels::Places.
+    // numbers: the places, from levels::Places::lay_out().
     static std::vector<std::byte> lay_out(const wire::Welcome& welcome, levels::Ranks numbers);
     // Shared bytes may be corrupt: returns nothing unless the whole table is readable.
     static std::optional<MemberTable> view(SharedBytes shared);
-    // The same in private memory.
+    // Makes the table from the bytes of lay_out(), in private memory.
     static MemberTable own(std::vector<std::byte> bytes);
 
     std::uint32_t size() const { return places_.members(); }

@@ -17,8 +17,9 @@ std::string describe(const engine::RepairMode& mode) {
 
 std::string about_repair(const engine::PolicyState& policy) {
     return fmt::format(
-        "repair is now {} for small, {} for large messages: per 1000, the ring successor requested {} small "
-        "messages and {} large fragments were lost; a repair takes {} us along the ring, {} us by the root",
+        "repair is now {} for small messages and {} for large messages: the ring successor requested {} of "
+        "1000 small messages, and the multicast lost {} of 1000 fragments of large messages; a repair takes "
+        "{} us along the ring, {} us by the root",
         describe(policy.small), describe(policy.large), policy.successor_naks, policy.large_missed,
         policy.ring_repair.value / 1000, policy.root_repair.value / 1000);
 }
@@ -73,10 +74,10 @@ void LevelSet::log_engine() {
         engine_->root_sync().present != logged_root_sync_) {
         const engine::RootSyncState sync = engine_->root_sync();
         logged_root_sync_ = sync.present;
-        port_.explain(
-            fmt::format("root synchronisation is now {}: per 1000 own broadcasts, data of {} was requested; "
-                        "other members enter {} us later",
-                        name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
+        port_.explain(fmt::format(
+            "root synchronisation is now {}: other members requested data of {} of 1000 broadcasts "
+            "of this member, and enter a broadcast {} us after this member",
+            name_of(sync.present), sync.degraded, sync.lateness.value / 1000));
     }
     if (engine_->map_version() == logged_map_) return;
     logged_map_ = engine_->map_version();
@@ -103,13 +104,15 @@ void LevelSet::log_joined() const {
                                   ? std::string("no multicast, so all data goes point-to-point")
                                   : fmt::format("multicast {} reaches {} of {} {}", port_.multicast().name(),
                                                 receiving, config.members, several() ? "hosts" : "members");
-    port_.explain(fmt::format(
-        "{}: {}{}; fragments of {} bytes, window {}, repair {}, redundancy {}, root synchronisation {}, "
-        "round trip {} us",
-        text, reach, no_multicast_.empty() ? std::string() : fmt::format(" (here: {})", no_multicast_),
-        config.fragment_bytes, config.window, engine::name_of(config.repair),
-        engine::name_of(config.redundancy), engine::name_of(config.root_sync),
-        engine_->round_trip().value / 1000));
+    port_.explain(
+        fmt::format("{}: {}{}; fragments of {} bytes, window {} fragments, repair {}, redundancy {}, root "
+                    "synchronisation {}, round trip {} us",
+                    text, reach,
+                    no_multicast_.empty() ? std::string()
+                                          : fmt::format(" (this member has no multicast: {})", no_multicast_),
+                    config.fragment_bytes, config.window, engine::name_of(config.repair),
+                    engine::name_of(config.redundancy), engine::name_of(config.root_sync),
+                    engine_->round_trip().value / 1000));
     if (receiving == 0 || receiving == segment.size()) return;
     for (std::size_t i = 0; i < segment.size(); ++i)
         if (engine_->graph().deaf(rank_of(i)))

@@ -17,13 +17,13 @@
 
 namespace mcastcoll::group {
 
-// Longest message between processes including its header, and so the longest join message.
+// Longest message between processes, and so the longest join message: 64 KiB and a header.
 inline constexpr std::size_t kMessageBytes = 65536 + 128;
 
 class Outbox {
   public:
-    using Peer = std::uint64_t;   // of the messenger
-    using Owner = std::uint64_t;  // may withdraw its messages
+    using Peer = std::uint64_t;   // a receiver, as numbered by the messenger
+    using Owner = std::uint64_t;  // the join that may withdraw the message
     static constexpr Owner kNoOwner = 0;
 
     class Port {

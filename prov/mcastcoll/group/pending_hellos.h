@@ -101,7 +101,7 @@ class PendingHellos {
 
     std::list<Entry> entries_;  // the oldest first
     std::unordered_map<std::string, Place> by_name_;
-    std::unordered_map<std::string, std::list<Place>> of_source_;  // the same order
+    std::unordered_map<std::string, std::list<Place>> of_source_;  // by source, the oldest first
     std::size_t bytes_ = 0;
 };
 

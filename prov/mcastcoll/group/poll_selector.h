@@ -30,7 +30,7 @@ class PollSelector {
     }
 
   private:
-    unsigned narrow_ = kNarrowTurns;  // since the last complete poll
+    unsigned narrow_ = kNarrowTurns;  // turns since the last complete poll
     Nanoseconds wide_at_{};
 };
 

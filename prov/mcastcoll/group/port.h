@@ -1,6 +1,7 @@
-// The interfaces between a group and its process: for the join; messages, multicast, shared memory and a
-// process watch; callbacks for results. The provider implements them with sockets, endpoints and shared
-// memory; tests and the simulator with a network that loses, duplicates and reorders.
+// The interfaces between a group and its process: for the join, messages, multicast, shared memory and the
+// process watch (which reports the end of a watched process), and callbacks for results. The provider
+// implements them with sockets, endpoints and shared memory; tests and the simulator with a network that
+// loses, duplicates and reorders.
 #pragma once
 
 #include <string>
@@ -45,12 +46,13 @@ class Port : public JoinPort {
     // Like queue_message(), but withdraw() does not apply.
     virtual void queue_final_message(std::vector<Outbox::Peer> to, wire::ByteString message) = 0;
 
-    // Group::on_peer_lost() follows when this process is gone.
+    // Watches a process. Group::on_peer_lost() follows when the process is gone.
     virtual void watch(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
-    // The same for a process that may already be gone, in which case on_peer_lost() follows soon.
+    // Checks a process that may already be gone. If it is, on_peer_lost() follows soon.
     virtual void look_at(Outbox::Peer peer, const wire::ByteString& watch_point, Nanoseconds now) = 0;
 
-    // The leader makes the memory before the other members of the host are welcomed and find it by name.
+    // Finds the member table in the leader's memory. The leader makes the memory before the other members of
+    // the host are welcomed.
     virtual Result<SharedBytes> find_table(const HostMemoryName& name) = 0;
     virtual Result<std::unique_ptr<HostLevel>> open_host(const HostMembers& members) = 0;
 
@@ -60,18 +62,19 @@ class Port : public JoinPort {
     virtual void changed() = 0;
     // The join is over: 0 or FI_E*.
     virtual void join_ended(int error) = 0;
-    // The join ended without a group, while peers may still count on this member.
+    // The join ended without a group. Peers may still count on this member.
     virtual void remember_ended(int error) = 0;
     // A joined group has failed because of the lost rank, or kNoRank.
     virtual void failed(int error, Rank lost) = 0;
-    // 0 or FI_E*; once for each submitted operation.
+    // An operation has ended with 0 or FI_E*. Called once for each submitted operation.
     virtual void completed(std::uint64_t cookie, int error) = 0;
 
     // Describes a hello for an unknown group, received while this join waits for a hello: a clause of a log
     // sentence, or "".
     virtual std::string describe_stray_hello() = 0;
-    // warn() logs a sentence for the user; address_of() gives a member's address for such a sentence.
+    // Logs a sentence for the user.
     virtual void warn(std::string_view sentence) = 0;
+    // The address of a member, for the log.
     virtual std::string address_of(Rank rank) const = 0;
     // Reports once why this process cannot share memory on its host.
     virtual void warn_of_memory(std::string_view why) { warn(why); }

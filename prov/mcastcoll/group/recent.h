@@ -1,4 +1,4 @@
-// Keeps the latest kMax entries: one more removes the oldest.
+// Keeps the latest kMax entries: when full, keep() removes the oldest entry.
 #pragma once
 
 #include <algorithm>

@@ -33,12 +33,13 @@ class Roster {
     // Returns the peer of a member and inserts its address at first use. Returns nothing for this member
     // itself, and for unreachable members, which take_unreached() reports.
     std::optional<Outbox::Peer> peer(std::uint32_t rank, JoinPort& port);
-    // The peers of the reachable ranks.
+    // The peers of those `ranks` that are reachable.
     std::vector<Outbox::Peer> peers_of(std::span<const std::uint32_t> ranks, JoinPort& port);
     // The contacted ranks at this peer.
     std::vector<Rank> ranks_at(Outbox::Peer peer) const;
-    // Unreachable members, which count as lost; each once.
+    // Whether take_unreached() has members to report.
     bool has_unreached() const { return !unreached_.empty(); }
+    // Returns the members that cannot be reached, each once. They count as lost.
     std::vector<Unreached> take_unreached() { return std::exchange(unreached_, {}); }
 
     // Whether to check now if this member is alive, because another process sends hellos for the rank.
@@ -48,8 +49,7 @@ class Roster {
     // group in order.
     bool suspected(Rank rank) const { return look_again_at_.contains(rank); }
 
-    // Whether to answer a member that requests the outcome of the group. Messages are reliable, so one answer
-    // is enough.
+    // Whether to answer a member that requests the outcome of the group: once, because messages are reliable.
     bool answer(Rank rank) {
         return index_of(rank) < size() && rank != self_ && answered_.insert(rank).second;
     }

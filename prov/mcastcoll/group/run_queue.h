@@ -16,7 +16,7 @@
 
 namespace mcastcoll::group {
 
-// The item's position, stored in its member `run`.
+// The position of an item in the queue. Each item stores it in its member `run`.
 struct QueuePlace {
     static constexpr std::size_t kNone = SIZE_MAX;
     std::size_t ready_at = kNone, heap_at = kNone;

@@ -10,8 +10,8 @@ namespace {
 
 // Prefix of a credential's payload; other programs' credentials lack the prefix.
 constexpr std::string_view kPurpose = "mcastcoll: the secret of a group\n";
-// Longest interval between two requests, and between requests after refused credentials: munged has others to
-// serve.
+// Longest interval between two requests, and between requests after refused credentials: munged also serves
+// other programs.
 constexpr std::int64_t kMaxRequestMs = 20, kMaxRefusedMs = 500;
 
 wire::JoinKey reply_key(const wire::Key& secret) {

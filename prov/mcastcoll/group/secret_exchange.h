@@ -20,9 +20,9 @@
 
 namespace mcastcoll::group {
 
-// payload_of() builds a credential's payload. secret_in() returns the secret in a payload, or nothing if the
-// credential was made for another purpose.
+// Builds a credential's payload.
 wire::ByteString payload_of(const wire::Key& secret);
+// Returns the secret in a payload, or nothing if the credential was made for another purpose.
 std::optional<wire::Key> secret_in(Bytes payload);
 
 // The exchange of one member in one join.
@@ -32,7 +32,7 @@ class SecretExchange {
       public:
         // Sends a request to the likely service address of this member: each attempt tries another port.
         virtual void send_request(Rank whom, std::uint32_t attempt, Bytes request) = 0;
-        // Whether a datagram from this source may be this member's.
+        // Whether a datagram from this source may come from `rank`.
         virtual bool comes_from(Rank rank, const Source& source) = 0;
         virtual void answer(const Source& source, Bytes reply) = 0;
         // On a member with the secret: a credential, valid for a while. Null: not ready yet.
@@ -51,9 +51,9 @@ class SecretExchange {
     const wire::KeyRequest& own() const { return own_; }
     const std::optional<wire::Key>& secret() const { return secret_; }
 
-    // may_answer(): whether this member serves the requester. answer(): replies if this member has a
-    // credential, else ignores the request, which the requester repeats.
+    // Whether this member serves the requester.
     bool may_answer(const wire::KeyRequest& request, const Source& source);
+    // Replies if this member has a credential. Otherwise ignores the request, which the requester repeats.
     void answer(const wire::KeyRequest& request, const Source& source, Nanoseconds now);
     // Takes a reply with its tag. Returns false if the reply matches no request of this member.
     bool on_reply(const wire::KeyReply& reply, Bytes datagram, const Source& source);

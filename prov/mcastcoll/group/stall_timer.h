@@ -16,12 +16,12 @@ class StallTimer {
     // kNever: operations may stall forever.
     explicit StallTimer(Nanoseconds stall_timeout) : stall_timeout_(stall_timeout) {}
 
-    // An operation was opened while no other was open.
+    // Called when an operation was opened while no other was open.
     void begin(Nanoseconds now) {
         moved_at_ = now;
         if (!late_.empty()) request_at_ = now + kRequestInterval;
     }
-    // Operations made progress.
+    // Called when an operation made progress.
     void moved(Nanoseconds now) { moved_at_ = now; }
     // The time at which a stall becomes an error. The engine has its own stall timeout and knows better which
     // member is late, so the timeout for other members is longer by half.
@@ -30,14 +30,15 @@ class StallTimer {
         return moved_at_ + stall_timeout_ + Nanoseconds{with_engine ? stall_timeout_.value / 2 : 0};
     }
 
-    // A member has just become late. The next request is due at once.
+    // Adds a member that has just become late. The next request is due at once.
     void add_late(std::uint32_t rank, Nanoseconds now) {
         late_.push_back(rank);
         request_at_ = now;
     }
     const std::vector<std::uint32_t>& late() const { return late_; }
     Nanoseconds request_at() const { return request_at_; }
-    // Counts a round of requests and schedules the next, if again. Returns the number of the round.
+    // Counts a round of requests, and schedules another round if `again` is set. Returns the number of the
+    // round.
     std::uint32_t next_round(bool again, Nanoseconds now) {
         request_at_ = again ? now + kRequestInterval : kNever;
         return rounds_++;

@@ -15,14 +15,15 @@ namespace mcastcoll::group {
 // One member's part in the survey. Rank 0 repeats its requests until every answer is here or the time is up.
 class SurveyRound {
   public:
-    // Maximum number of echoes answered in one join: twice the possible need of all networks.
+    // Maximum number of echoes answered in one join: three times the kEchoes of each possible network,
+    // because lost echoes are repeated.
     static constexpr std::size_t kMaxEchoes = wire::kMaxSurveyed * 3 * Surveyor::kEchoes;
 
     SurveyRound(const wire::JoinId& id, Rank self, std::size_t members, JoinPort& port);
 
-    // On rank 0 when all hellos are here: sends the requests, and waits for answers until then.
+    // On rank 0 when all hellos are here: sends the requests, and waits for answers until the time `until`.
     void lead(const Hellos& hellos, Nanoseconds until, Nanoseconds now);
-    // On rank 0: no answers are outstanding, or the time is up.
+    // On rank 0: whether all answers are here or the time is up.
     bool over() const { return requests_.empty(); }
     // On rank 0: the same hellos, with the found sites in their places.
     Hellos settle(Hellos hellos) const;

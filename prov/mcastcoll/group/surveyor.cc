@@ -20,7 +20,7 @@ Surveyor::Surveyor(const wire::JoinId& id, Rank self, const wire::Survey& survey
 void Surveyor::send_echo(Target& target, Nanoseconds now) {
     target.stamp = next_stamp_++;
     target.sent_at = now;
-    // A known round trip is a lower bound for the answer.
+    // Repeats an echo no earlier than twice the shortest round trip seen.
     const Nanoseconds known{
         target.best_ns == wire::kNotMeasured ? 0 : static_cast<std::int64_t>(2 * target.best_ns)};
     const auto wait = Nanoseconds::from_ms(kFirstWaitMs << std::min(target.attempt, kMaxDoublings));

@@ -21,7 +21,7 @@ class Surveyor {
 
     void on_echo(const wire::Echo& echo, Nanoseconds now);
     void pump(Nanoseconds now);
-    // Every target has answered often enough, or the time is up.
+    // Whether every target has answered kEchoes echoes, or the time is up.
     bool over() const { return over_; }
     // The answer to rank 0, addressed with rank 0's sequence.
     wire::Surveyed result() const;
@@ -30,7 +30,7 @@ class Surveyor {
   private:
     struct Target {
         wire::Survey::Target whom;
-        std::uint64_t stamp = 0;  // of the echo in flight
+        std::uint64_t stamp = 0;  // stamp of the echo in flight
         Nanoseconds sent_at{}, again_at{};
         std::uint32_t attempt = 0;
         unsigned echoes = 0;

@@ -86,10 +86,11 @@ Hindrance hindrance_to_verbs(const Hellos& hellos, const levels::Placement& plac
     for (std::uint32_t rank = 0; rank < hellos.size(); ++rank) {
         if (placement.host_leader(rank) != rank) continue;
         const wire::VerbsOffer& offer = hellos[rank].verbs;
-        const char* why = offer.datagram_bytes < kMinDatagram        ? "has none"
-                          : offer.room == 0                          ? "can join no more groups"
-                          : offer.source.size() != own.source.size() ? "is on another type of fabric"
-                                                                     : nullptr;
+        const char* why = offer.datagram_bytes < kMinDatagram ? "cannot use verbs multicast"
+                          : offer.room == 0                   ? "cannot join another verbs multicast group"
+                          : offer.source.size() != own.source.size()
+                              ? "is on another type of fabric than rank 0"
+                              : nullptr;
         if (why != nullptr) return {why, rank};
     }
     return {};
@@ -108,7 +109,8 @@ void fit_datagrams(wire::Welcome& welcome, const Hellos& hellos, const levels::P
             welcome.peers[rank].multicast_source = hello.verbs.source;
             continue;
         }
-        // The engine will find that such a leader does not receive the multicast.
+        // A leader without multicast, or with another address family, sets no limit. The engine will find
+        // that this leader does not receive the multicast.
         if (hello.datagram_bytes == 0 || hello.address_family != family) continue;
         datagram = std::min(datagram, hello.datagram_bytes);
         window = std::min(window, hello.window);

@@ -15,11 +15,11 @@ namespace mcastcoll::group {
 inline constexpr unsigned kMaxChannels = 64;
 inline constexpr unsigned kMaxRootDelayUs = 100'000;
 
-// The settings of a group, from environment variables and the AV set. Rank 0's hold for all members.
+// The settings of a group, from environment variables and the AV set. Rank 0's settings hold for all members.
 struct GroupSettings {
     engine::Repair repair = engine::Repair::pull;
     engine::Redundancy redundancy = engine::Redundancy::automatic;
-    unsigned channels = 16;  // of the sync policy
+    unsigned channels = 16;  // for repair policy sync
     engine::RootSync root_sync = engine::RootSync::none;
     unsigned root_delay_us = 0;
     // A member refuses a group with less security than this.
@@ -35,7 +35,7 @@ topology::Place decode_place(const wire::ByteString& place);
 // hosts in one common site.
 topology::Map make_map(const wire::Welcome& welcome);
 std::vector<levels::MemberPlace> places_in(const topology::Map& map);
-// The clusters inside the host for each of these members of one host, outermost first.
+// For each of these members of one host: its clusters inside the host, outermost first.
 std::vector<std::vector<std::uint32_t>> clusters_in_host(const topology::Map& map, levels::Ranks members);
 
 inline constexpr std::uint32_t kMinFragment = 512, kMaxFragment = 8192;
@@ -46,23 +46,23 @@ inline constexpr std::uint32_t kMinDatagram = kMinFragment + wire::kHeaderBytes;
 // Builds the welcome from all hellos with rank 0's settings. selection: the user's rows.
 wire::Welcome make_welcome(const wire::JoinId& id, const Hellos& hellos, const GroupSettings& settings,
                            const topology::Policy& policy, std::span<const levels::Row> selection);
-// The members to which a member forwards a welcome: host leaders forward along a tree of hosts, and the
-// members of a host along a tree of their own. The welcome so takes O(log members) steps, with a bounded
-// number of receivers per member.
 struct Below {
     std::vector<std::uint32_t> leaders, on_host;
 };
+// Returns the members to which a member forwards a welcome: host leaders forward along a tree of hosts, and
+// the members of a host along a tree of their own. So the welcome takes O(log members) steps, and each member
+// sends to a bounded number of receivers.
 Below whom_to_welcome(const levels::Placement& placement);
 // The placement of the members from rank 0's view.
 levels::Placement placement_of(const wire::Welcome& welcome);
 
-// Returns the first host leader that cannot use verbs multicast and the reason. For verbs multicast the host
-// leaders must be on the same kind of fabric, as shown by the size of their source addresses, and have room
-// for another group. why == nullptr: verbs can be used.
 struct Hindrance {
-    const char* why = nullptr;
+    const char* why = nullptr;  // null: verbs can be used
     std::uint32_t rank = 0;
 };
+// Returns the first host leader that cannot use verbs multicast, and the reason. For verbs multicast the host
+// leaders must be on the same kind of fabric, as shown by the size of their source addresses, and have room
+// for another group.
 Hindrance hindrance_to_verbs(const Hellos& hellos, const levels::Placement& placement);
 
 // Sets a fragment size and a window that every host leader can take. With verbs, also sets the leaders'

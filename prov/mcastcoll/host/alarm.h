@@ -1,4 +1,5 @@
-// Alarm: poisons a team, and puts waiting members to sleep.
+// Alarm: poisons a team (ends its operations on all members with an error), and puts waiting members to
+// sleep.
 //
 // Each member has a bell (layout.h) at which its waiters sleep, so a publication wakes only the members that
 // wait for the publisher, however many members there are.
@@ -12,8 +13,6 @@
 // instead.
 //
 // Every sleep is bounded, because a sleeper also has to check that awaited members are alive.
-//
-// Nap: a sleep until the bell of the awaited member rings.
 #pragma once
 
 #include <atomic>
@@ -23,6 +22,7 @@
 
 namespace mcastcoll::host {
 
+// A sleep until the bell of the awaited member rings.
 struct Nap {
     std::uint32_t awaited = 0;
     std::uint32_t turn = 0;
@@ -52,19 +52,19 @@ class Alarm {
         if (own_.sleepers.load(std::memory_order_relaxed) != 0) [[unlikely]]
             ring(own_);
     }
-    // Call after a change for which members may wait at any bell.
+    // Wakes the sleepers at every bell. Call after a change for which any member may wait.
     void ring_all();
     int failure() const { return static_cast<int>(failure_.load(std::memory_order_acquire) & kErrorMask); }
     // The lost member that caused the failure, or kNoMember.
     std::uint32_t lost() const { return (failure_.load(std::memory_order_acquire) >> kErrorBits) - 1; }
-    // Only the first failure is stored.
+    // Poisons the team. Only the first failure is stored.
     void fail(int error, std::uint32_t lost = kNoMember);
-    // The rank of a lost member of another host, or kNoMember. Stored before the team fails because of this
-    // member.
+    // The rank of a lost member of another host, or kNoMember.
     std::uint32_t lost_elsewhere() const { return far_rank_.load(std::memory_order_relaxed) - 1; }
+    // Stores the rank for lost_elsewhere(). Called before the team fails because of this member.
     void name_lost_elsewhere(std::uint32_t rank) { far_rank_.store(rank + 1, std::memory_order_relaxed); }
 
-    // Counts this member as a sleeper at the awaited member's bell. Check once more after that.
+    // Counts this member as a sleeper at the awaited member's bell. Check for data once more before sleep().
     Nap prepare_sleep(std::uint32_t awaited);
     // Sleeps for at most this time, unless the awaited member published since prepare_sleep(). Returns false
     // on timeout.

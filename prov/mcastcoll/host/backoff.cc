@@ -7,8 +7,10 @@ namespace {
 
 constexpr std::uint32_t kSpinsPerLook = 64;
 constexpr std::uint32_t kYieldsPerLook = 4;
-// Time without progress before a member yields although there are enough cores, and before it sleeps.
+// Time without progress before a member yields although there are enough cores.
 constexpr Nanoseconds kSpinTime = Nanoseconds::from_ms(1);
+// Time without progress before a member sleeps: with a core for every member, and with more members than
+// cores.
 constexpr Nanoseconds kRoomyTime = Nanoseconds::from_ms(20);
 constexpr Nanoseconds kCrowdedTime = Nanoseconds::from_ms(1);
 // A member woken without progress goes back to sleep after this time.

@@ -16,15 +16,15 @@ class Backoff {
     void on_progress() { state_ = State::progressed; }
     // How often to poll one line before doing anything else.
     int looks() const { return crowded_ || shares_core_ ? 1 : 64; }
-    // One round of waiting: spin or yield, then perhaps check the core, the caller's other work, and the
-    // clock.
+    // One round of waiting: yield or spin; then, with looks_around, check the core, the caller's other work,
+    // and the clock.
     struct Turn {
         bool yields, looks_around;
     };
     Turn next();
     // shared: the awaited member was last seen on this core. Returns true if this member should move to
     // another core: members that yield to each other are never idle long enough for the scheduler to migrate
-    // one.
+    // one of them.
     bool on_core(bool shared);
     // The caller's other work has made progress.
     void on_other_progress() { state_ = State::untimed; }
@@ -34,8 +34,8 @@ class Backoff {
     void on_woken(Nanoseconds now, bool rung);
 
   private:
-    // progressed: there was progress since the last round; untimed: there was none, and the start of the idle
-    // time is not known yet.
+    // progressed: there was progress since the last round; untimed: there was no progress, and the start of
+    // the idle time is not known yet.
     enum class State : std::uint8_t { progressed, untimed, spinning, long_idle };
 
     Nanoseconds limit() const;

@@ -125,9 +125,9 @@ Advance scatter(Context& c, Operation& operation) {
 // Alltoall through lines or slots: members meet in pairs, like players in the rounds of a tournament.
 //
 // In each round the partner relation is symmetric (circle method: one member keeps its place and the others
-// rotate). With an odd number of members one has no partner in each round. A member publishes its block for
-// the partner before it reads the partner's block into the place of its own, so input and result may be the
-// same buffer without extra cost.
+// rotate). With an odd number of members one member has no partner in each round. A member publishes its
+// block for the partner before it reads the partner's block into the place of its own, so input and result
+// may be the same buffer without extra cost.
 //
 // A step carries the blocks of as many rounds as fit into a slot (all if possible), or a piece of one round's
 // block.
@@ -137,7 +137,7 @@ std::uint32_t rounds_of(std::uint32_t members) {
     return members % 2 == 1 ? members : members - 1;
 }
 
-// The partner of a member; the member itself if it has none.
+// The partner of a member in a round, or the member itself if it has no partner.
 std::uint32_t partner_of(std::uint32_t member, std::uint32_t round, std::uint32_t members) {
     const std::uint32_t moving = rounds_of(members);
     if (member == moving) return round * ((moving + 1) / 2) % moving;

@@ -114,6 +114,7 @@ Advance take_slots(Context& c, Operation& operation) {
 // These accesses are sequentially consistent: a root with a claimed piece had set busy before the receiver's
 // last claim, so the receiver sees the mark. Only then does the receiver's operation end, in success or
 // failure; or when the root's process is dead.
+
 constexpr std::size_t kPieceBytes = std::size_t{32} << 10;
 constexpr std::uint64_t kPiecesAtOnce = 8;  // in one call of advance()
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 40;

@@ -136,7 +136,8 @@ Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_byte
         found.blocks_direct_from = std::clamp(crossing(costs, slot_bytes, 4), 64 * kKiB, kLongBlock);
         found.reduce_direct_from = std::clamp(found.blocks_direct_from, 128 * kKiB, kLong);
     }
-    // Costs two more system calls and two more lines; the root has no other use for a core of its own.
+    // A copy by both costs two more system calls and two more lines, but the root has no other use for its
+    // core.
     found.both_copy_from = crowded ? SIZE_MAX : 64 * kKiB;
     // If every member combines the whole vector, the work is `members` squared vectors. Shares add one wait
     // for every member, which with more members than cores is a context switch each.

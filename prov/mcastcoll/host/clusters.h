@@ -10,8 +10,8 @@ struct Clusters {
     using Ids = std::vector<std::uint32_t>;
 
     // Returns each member's leader. `ids` are each member's clusters, outermost first; may be empty. Chooses
-    // the level with the fewest lines for the busiest leader. If no level is worth it each member leads
-    // itself.
+    // the level at which the busiest leader reads the fewest lines. If no level saves lines, each member
+    // leads itself.
     static Ids choose_leaders(const std::vector<Ids>& ids, std::uint32_t members);
     static Clusters of(std::uint32_t self, const Ids& leader_of);
 

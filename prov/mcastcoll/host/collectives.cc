@@ -16,7 +16,8 @@ namespace {
 
 using Phase = Cursor::Phase;
 
-// Longer broadcasts use the slots of all members, piece by piece.
+// Longest broadcast through the root's slot alone. Longer broadcasts use the slots of all members, piece by
+// piece.
 constexpr std::size_t kOnePiece = 4096;
 
 // Returns false if the contribution is missing or does not match.
@@ -40,8 +41,8 @@ bool read_one(Context& c, Operation& operation, std::uint32_t member) {
     return true;
 }
 
-// Like gather_one() beside the flag, which continues where this function stops. Polls each line in place,
-// because returning to the caller between polls costs a tenth of the latency.
+// Does the same as gather_one() for data beside the flag. gather_one() continues where this function stops.
+// Polls each line in place, because returning to the caller between polls costs a tenth of the latency.
 bool gather_at_once(Context& c, Operation& operation, int looks) {
     const std::size_t bytes = operation.bytes;
     if (!c.rings.may_write_line(c.step)) return false;

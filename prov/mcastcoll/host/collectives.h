@@ -17,7 +17,7 @@ struct Offer {
 };
 static_assert(sizeof(Offer) <= kInlineBytes);
 
-// Up to this many members read each other's lines directly. In larger teams member 0 reads for all.
+// Largest team in which all members read each other's lines. In larger teams member 0 reads for all.
 inline constexpr std::uint32_t kMaxFlat = 64;
 
 Advance advance(Context& c, Operation& operation);
@@ -25,7 +25,8 @@ Advance advance(Context& c, Operation& operation);
 // `looks` times. Returns true if the operation is complete; otherwise advance() continues from the reached
 // state.
 bool at_once(Context& c, Operation& operation, int looks);
-// Whether a failed operation's buffer may be returned to its owner.
+// Whether a failed operation's buffer may be returned to its owner, because no member writes into it any
+// more.
 bool is_withdrawn(Context& c, const Operation& operation);
 
 Advance broadcast(Context& c, Operation& operation);
@@ -35,7 +36,7 @@ Advance scatter(Context& c, Operation& operation);
 Advance alltoall(Context& c, Operation& operation);
 Advance reduce_shares(Context& c, Operation& operation);
 Advance reduce_scatter(Context& c, Operation& operation);
-// Directly between memories.
+// The next two copy directly between memories.
 Advance copy_blocks(Context& c, Operation& operation);
 Advance reduce_directly(Context& c, Operation& operation);
 
@@ -66,8 +67,8 @@ inline void combine_next(const Operation& operation, std::uint32_t member, std::
         copy_bytes(result, from, bytes);
 }
 
-// Maximum number of bytes copied in one call. The limit keeps the caller's other work going. With a core
-// each, members would otherwise keep each other busy to the end.
+// Maximum number of bytes copied in one call. The limit keeps the caller's other work going. Without the
+// limit, members with a core each would keep each other busy until the operation ends.
 inline constexpr std::size_t kCopyAtOnce = std::size_t{1} << 20;
 // Publishes an offer, and waits for the offers of all members. If a member's input is its result, copying
 // would change data still to be read by peers: the offers show this to every member, and the team leaves the

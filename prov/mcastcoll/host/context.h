@@ -58,11 +58,11 @@ inline bool is_whole(const Operation& operation) {
 // The team's thresholds in bytes, from the agreement.
 struct Bounds {
     bool crowded = true;                      // more members than cores
-    std::size_t single_copy_from = SIZE_MAX;  // a broadcast
-    std::size_t both_copy_from = SIZE_MAX;    // a broadcast of which root and receiver each copy a part
-    std::size_t share_from = 0;               // an allreduce by shares
+    std::size_t single_copy_from = SIZE_MAX;  // broadcasts copied directly between memories
+    std::size_t both_copy_from = SIZE_MAX;    // broadcasts of which root and receiver each copy a part
+    std::size_t share_from = 0;               // allreduces by shares
     std::size_t reduce_whole = 0;             // reduces of up to this many bytes are combined by the root
-    // The other kinds, directly between memories.
+    // The other kinds: smallest size that is copied directly between memories.
     std::array<std::size_t, kCollectiveKinds> direct_from;
 
     Bounds() { direct_from.fill(SIZE_MAX); }
@@ -77,7 +77,8 @@ struct TeamCounters {
 };
 
 enum class Advance : std::uint8_t { idle, moved, finished };
-// Directly between memories or through slots, where all members have to agree.
+// How the data of an operation moves, if all members have to agree: directly between memories, or through
+// slots.
 enum class Way : std::uint8_t { undecided, direct, slots };
 
 // The progress of the oldest open operation. Its steps start at Context::step.
@@ -90,13 +91,14 @@ struct Cursor {
     Way way = Way::undecided;
     bool in_place = false;        // some member's result overwrites its input
     bool both = false;            // a broadcast copied by root and receiver together
-    bool claimed = false;         // ... of which all pieces are claimed
+    bool claimed = false;         // all pieces of such a broadcast are claimed
     std::uint64_t published = 0;  // number of steps published by this member
     std::uint64_t reduced = 0;    // number of steps whose share is combined
     std::uint64_t gathered = 0;   // number of steps that were read
     std::size_t within = 0;       // bytes done in the current step, or block
     std::uint32_t next = 0;       // the first unprocessed member in the step being gathered
-    std::uint32_t next_seen = 0;  // the same for the phase before: offers, inputs of a share, a cluster
+    // The first unprocessed member in the phase before: offers, inputs of a share, or a cluster's lines.
+    std::uint32_t next_seen = 0;
 };
 
 struct Context {
@@ -112,7 +114,7 @@ struct Context {
     TeamCounters counters;
     Memories memories{rings};
 
-    // The oldest operation has finished, after this number of steps.
+    // Ends the oldest operation, which took this number of steps.
     Advance finish(std::uint64_t steps) {
         step += steps;
         cursor = {};

@@ -137,7 +137,7 @@ Advance copy_blocks(Context& c, Operation& operation) {
 // operation uses slots.
 namespace {
 
-// Combines the next piece of the own slice into `result`. Returns false if the team has failed.
+// Combines the next piece of this member's slice into `result`. Returns false if the team has failed.
 bool combine_piece(Context& c, const Operation& operation, const reduce::Slice& slice, std::byte* result) {
     std::size_t& within = c.cursor.within;
     const std::size_t element_bytes = operation.combiner.element_bytes;

@@ -17,7 +17,7 @@ class FailureDetector {
         state_ = State::moving;
         polls_ = 0;
     }
-    // An idle poll. Returns true if the caller should read the clock for is_due().
+    // Counts an idle poll. Returns true if the caller should read the clock for is_due().
     bool on_idle() { return ++polls_ % kPollsPerLook == 0 || reads_clock_; }
     // Whether there was no progress for so long that the check is due.
     bool is_due(Nanoseconds now) {
@@ -42,8 +42,8 @@ class FailureDetector {
 
   private:
     enum class State : std::uint8_t { moving, idle };
-    // Few: with more processes than cores each poll is followed by a yield, and polls are tens of
-    // milliseconds apart.
+    // Idle polls between two readings of the clock. Few, because with more processes than cores each poll is
+    // followed by a yield, and polls are tens of milliseconds apart.
     static constexpr std::uint32_t kPollsPerLook = 16;
 
     State state_ = State::moving;

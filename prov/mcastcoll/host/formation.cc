@@ -145,8 +145,8 @@ Result<void> Formation::arrive(Rings& rings) {
     record.has_membarrier.store(Alarm::enroll() ? 1 : 0, std::memory_order_relaxed);
     rings.enter();
     record.stage.store(Stage::attached, std::memory_order_seq_cst);
-    // Of several members arriving last at the same time at least one sees the complete team, and only a
-    // member that does so rings: no member can continue before.
+    // If several members arrive last at the same time, at least one of them sees the complete team and rings
+    // all bells. No member can continue before that.
     if (all_are_at(Stage::attached, rings)) {
         found_.segment->unlink();
         rings.alarm.ring_all();
@@ -174,7 +174,7 @@ bool Formation::all_are_at(Stage stage, Rings& rings) {
 void Formation::probe(Context& c) {
     const bool can_copy = config_.single_copy && c.memories.can_read_all(c.self, c.size);
     MemberRecord& record = c.rings.record(c.self);
-    // For the measurement: in this core's cache, like data being sent.
+    // The measurement needs the slots in this core's cache, like data being sent.
     if (c.self == 1)
         std::memset(c.rings.slots_of(1), 1,
                     std::min<std::size_t>(c.rings.slots() * c.rings.slot_bytes(), kMeasuredBytes));
@@ -259,13 +259,13 @@ std::string Formation::explain(const Context& c) const {
     const Agreement& agreement = header_.agreement;
     const Bounds& bounds = c.bounds;
     const auto from = [](std::size_t bytes) {
-        return bytes == SIZE_MAX ? std::string("no size") : fmt::format("{} bytes", bytes);
+        return bytes == SIZE_MAX ? std::string("never") : fmt::format("from {} bytes on", bytes);
     };
     std::string text = fmt::format(
-        "team {}: {} members on {} cores ({}), {} KiB shared, {} slots of {} bytes each; broadcasts up to {} "
-        "bytes beside the flag, larger ones through slots, straight between processes from {}, by both from "
-        "{}; blocks straight from {}, allreduce and reduce_scatter from {}, "
-        "allreduces by shares from {} bytes; barriers {}; sleepers {}",
+        "team {}: {} members on {} cores ({}), {} KiB shared, {} slots of {} bytes for each member; "
+        "broadcasts up to {} bytes beside the flag, larger ones through slots; direct copies between "
+        "processes: broadcasts {}, broadcasts copied by root and receiver {}, blocks {}, allreduce and "
+        "reduce_scatter {}; allreduces by shares from {} bytes on; barriers {}; sleeping members {}",
         name, c.size, agreement.cores,
         bounds.crowded ? "more processes than cores: waiters yield" : "a core for each process: waiters spin",
         found_.segment->bytes() / 1024, c.rings.slots(), c.rings.slot_bytes(), kInlineBytes,
@@ -273,17 +273,18 @@ std::string Formation::explain(const Context& c) const {
         from(bounds.from(Kind::allreduce)), bounds.share_from,
         c.clusters.leaders.empty() ? std::string(c.size > kMaxFlat ? "through the first member" : "flat")
                                    : fmt::format("through {} leaders of clusters", c.clusters.leaders.size()),
-        agreement.membarrier != 0 ? "use membarrier" : "cost a fence per message");
+        agreement.membarrier != 0 ? "use membarrier" : "cost the others a fence per message");
     if (bounds.single_copy_from == SIZE_MAX)
         return text +
-               "; nothing straight, because the kernel or the settings forbid copying between processes";
+               "; no direct copies, because the kernel or the settings forbid copying between processes";
     const CopyCosts& costs = agreement.costs;
-    if (costs.measured == 0) return text + "; bounds by rule, not measured";
-    return text + fmt::format(
-                      "; bounds from measurement: a single copy {:.2f} us and {:.3f} us a KiB, a slot {:.3f} "
-                      "in and {:.3f} us a KiB out",
-                      costs.call_ns * 1e-3, costs.direct_ns_per_kib * 1e-3, costs.in_ns_per_kib * 1e-3,
-                      costs.out_ns_per_kib * 1e-3);
+    if (costs.measured == 0) return text + "; sizes by rule, not measured";
+    return text +
+           fmt::format(
+               "; sizes from measurement: a direct copy takes {:.2f} us and {:.3f} us per KiB, a copy into "
+               "a slot {:.3f} and out of a slot {:.3f} us per KiB",
+               costs.call_ns * 1e-3, costs.direct_ns_per_kib * 1e-3, costs.in_ns_per_kib * 1e-3,
+               costs.out_ns_per_kib * 1e-3);
 }
 
 }  // namespace mcastcoll::host

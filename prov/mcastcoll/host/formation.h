@@ -22,7 +22,7 @@ namespace mcastcoll::host {
 struct TeamConfig {
     // Name of the shared memory. Member 0 may leave the name empty and pass name() to its peers.
     std::string name;
-    // Identifies the segment as the right one.
+    // Identifies the team: a segment with another key is refused.
     std::uint64_t key = 0;
     std::uint32_t self = 0;
     std::uint32_t size = 1;
@@ -31,10 +31,12 @@ struct TeamConfig {
     // By member: its clusters, outermost first (NUMA node, shared cache ...). May be empty. Used by member 0
     // only.
     std::vector<Clusters::Ids> clusters{};
-    // Copy directly between processes where the kernel allows it. If off for one member it is off for all.
+    // Whether to copy directly between processes where the kernel allows it. If off for one member it is off
+    // for all.
     bool single_copy = true;
 
-    // Decided by member 0 for all; 0 leaves the value to measurement.
+    // Member 0 decides these values for all. 0: a default, or a value from the available memory or from
+    // measurement.
     std::uint32_t slots = 0;       // 2 to 32
     std::uint32_t slot_bytes = 0;  // a multiple of 128, up to 64 KiB
     Thresholds thresholds{};
@@ -49,12 +51,12 @@ std::uint32_t slot_bytes_for(std::uint32_t members, std::uint32_t slots, std::ui
 
 // Bytes of the slots that measure_copies() reads and writes.
 inline constexpr std::size_t kMeasuredBytes = 27 * 1024;
-// `slots` are the peer's slots in this process's mapping, freshly written by the peer, and start at `address`
-// in the peer's mapping. Overwrites them. The result is not `measured` if the slots are too small, or if
-// copying fails.
+// Measures copies from the peer's memory. `slots` are the peer's slots in this process's mapping, freshly
+// written by the peer, and start at `address` in the peer's mapping. Overwrites them. The result is not
+// `measured` if the slots are too small, or if copying fails.
 CopyCosts measure_copies(const RemoteMemory& peer, std::span<std::byte> slots, std::uint64_t address);
 
-// crowded: more members than cores.
+// Chooses the thresholds between the algorithms. crowded: more members than cores.
 Thresholds thresholds(std::uint32_t members, bool crowded, std::size_t slot_bytes, const CopyCosts& costs);
 Bounds bounds_of(const Agreement& agreement, std::uint32_t members, std::size_t slot_bytes);
 
@@ -65,7 +67,7 @@ class Formation {
         std::shared_ptr<Segment> segment;
         Shape shape;
     };
-    // Member 0 makes the segment, the others find it.
+    // Makes the segment on member 0, and finds it on the other members.
     static Result<Found> open_segment(const TeamConfig& config);
     static Result<Found> find_segment(const std::string& name, std::uint64_t key);
     // The table that member 0 has stored for the others.
@@ -83,7 +85,7 @@ class Formation {
     // Does not block. Returns true when formation is over and bounds and clusters are set.
     bool advance(Context& c);
     void leave(Rings& rings);
-    // Sizes, thresholds, and their reasons.
+    // Describes sizes and thresholds, with their reasons.
     std::string explain(const Context& c) const;
 
   private:

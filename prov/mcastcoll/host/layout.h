@@ -3,8 +3,8 @@
 // All operations of a team are divided into *steps*. Every member counts the same steps, since all post the
 // same operations. In a step a member may publish one message: a line in its ring of lines, with a flag word
 // and up to kInlineBytes of data, and for more data a slot in its ring of slots. In each step a line or slot
-// has one writer. Only the member itself writes the rest of its area, except for its cluster's leader in the
-// record (member 0) and the bell (sleeping waiters):
+// has one writer. Only the member itself writes the rest of its area, with two exceptions: member 0 writes
+// the leader of the member's cluster into the record, and sleeping waiters write the bell:
 //
 //     header | member 0: record, left, lines[32], slots[R] | member 1: ... | ... | member 0's table
 //
@@ -23,8 +23,8 @@ namespace mcastcoll::host {
 
 using Kind = CollectiveKind;
 
-// Two cache lines, because the adjacent-line prefetcher would otherwise fetch a neighbour that is being
-// written.
+// The size of a line: two cache lines, because the adjacent-line prefetcher would otherwise fetch a neighbour
+// that is being written.
 inline constexpr std::size_t kLineBytes = 128;
 inline constexpr std::size_t kLines = 32;
 inline constexpr std::size_t kInlineBytes = kLineBytes - 16;
@@ -79,29 +79,30 @@ struct alignas(kLineBytes) MemberRecord {
     std::uint64_t nonce_address;
     std::uint64_t nonce;
     CoreSet cores;                        // allowed for the member
-    std::uint64_t credentials;            // own_credentials() (context.h)
+    std::uint64_t credentials;            // own_credentials() (memories.h)
     std::atomic<std::uint32_t> can_copy;  // written before the stage becomes probed
     std::atomic<std::uint32_t> has_membarrier;
-    std::uint32_t leader;         // of its cluster; written by member 0 before the agreement is ready
+    std::uint32_t leader;         // leader of its cluster; written by member 0 before the agreement is ready
     std::uint32_t filled_on;      // the core on which the member wrote its slots, needed by the measurement
     std::uint64_t slots_address;  // in the member's own mapping
 };
 static_assert(sizeof(MemberRecord) == 2 * kLineBytes);
 
-// Written by sleeping waiters, and by the publisher that wakes them.
+// Where the waiters of a member sleep. Written by the sleeping waiters, and by the publisher that wakes them.
 struct Bell {
     std::atomic<std::uint32_t> sleepers;  // number of members in, or about to enter, the kernel's wait
     std::atomic<std::uint32_t> turn;
 };
 
-// The first step not left by its owner. Read by members that want to reuse lines and slots.
+// `step` is the first step that the owner has not left. Members read `step` before they reuse lines and
+// slots.
 struct alignas(kLineBytes) Left {
     std::atomic<Step> step;
     std::atomic<std::uint32_t> core;  // core on which the owner last waited, plus one; 0: none yet
     Bell bell;                        // checked by its owner after each publication
 };
 
-// Followed by the member's slots.
+// The area of one member, which the member's slots follow.
 struct MemberArea {
     MemberRecord record;
     Left left;
@@ -127,7 +128,7 @@ struct CopyCosts {
     double out_ns_per_kib = 0;     // out of a slot that another process has written
 };
 
-// Smallest sizes in bytes.
+// Smallest sizes in bytes for which an algorithm is used.
 struct Thresholds {
     std::uint64_t single_copy_from = 0;    // broadcasts
     std::uint64_t both_copy_from = 0;      // broadcasts between two members that both copy a part
@@ -139,7 +140,7 @@ struct Thresholds {
 // Values shared by the team. Member 0 fills in the values when every member has probed, and then sets ready.
 struct Agreement {
     std::atomic<std::uint32_t> ready;
-    std::uint32_t cores;             // allowed for any member
+    std::uint32_t cores;             // number of cores that at least one member may use
     std::uint32_t crowded;           // more members than these cores
     std::uint32_t single_copy;       // every member may copy from every other
     std::uint32_t reduce_by_shares;  // from share_from on; otherwise only vectors that do not fit in a slot
@@ -148,7 +149,7 @@ struct Agreement {
     Thresholds thresholds;
 };
 
-// Read often and hardly ever written, so each cache holds a shared copy.
+// The failure of the team. Read often and hardly ever written, so each cache holds a shared copy.
 struct alignas(kLineBytes) Failure {
     std::atomic<std::uint32_t> word;  // errno, and above it the lost member; 0: no failure
     // The rank of a lost member on another host plus one; 0: unknown. For log messages.

@@ -19,10 +19,11 @@ struct RemoteMemory {
     std::uint64_t nonce = 0;
 };
 
-// At most kCopyAtOnce bytes (collectives.h) per call. Returns 0, or an errno: ESRCH if the process is not the
-// peer (any more), EPERM if the kernel denies access.
+// Copies from the peer, at most kCopyAtOnce bytes (collectives.h) per call. Returns 0, or an errno: ESRCH if
+// the process is not the peer (any more), EPERM if the kernel denies access.
 int copy_from(const RemoteMemory& peer, std::uint64_t address, void* to, std::size_t bytes);
-// The same in the other direction. The peer must have shown within microseconds that it is alive.
+// Copies to the peer, with the same limit and errors. The peer's nonce is checked before the write only, so
+// the caller must have seen within the last microseconds that the peer is alive.
 int copy_to(const RemoteMemory& peer, std::uint64_t address, const void* from, std::size_t bytes);
 // Whether this peer's memory can be read.
 bool can_copy_from(const RemoteMemory& peer);
@@ -34,7 +35,7 @@ std::uint64_t own_credentials();
 // The memories of a team's members. An error poisons the whole team.
 class Memories {
   public:
-    // Up to this many members test every peer, which costs less than own_credentials().
+    // Largest team in which each member tests every peer, which costs less than own_credentials().
     static constexpr std::uint32_t kMaxAllMet = 64;
 
     explicit Memories(Rings& rings) : rings_(rings) {}

@@ -59,7 +59,8 @@ bool contribute(Context& c, const Operation& operation, const Blocks& blocks) {
     return true;
 }
 
-// In the order of ranks, with parts so small that the result stays in the nearest cache.
+// Combines this member's share in the order of ranks, in parts so small that the result stays in the nearest
+// cache.
 void combine_share(const Context& c, const Operation& operation, const reduce::Slice& block,
                    const reduce::Slice& own, Step step) {
     constexpr std::size_t kNear = 8192;

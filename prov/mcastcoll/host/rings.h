@@ -32,7 +32,7 @@ class Rings {
     std::uint32_t slots() const { return slots_; }
     std::size_t slot_bytes() const { return slot_bytes_; }
     int failure() const { return alarm.failure(); }
-    // Members have posted different operations in one step.
+    // Poisons the team, because members have posted different operations in one step.
     void mismatch() { alarm.fail(EMSGSIZE); }
 
     MemberRecord& record(std::uint32_t member) const { return areas_[member].record; }
@@ -71,7 +71,7 @@ class Rings {
         line(self_, step).extent.store(extent, std::memory_order_relaxed);
         publish(step, kind, final, count);
     }
-    // Announces the first step.
+    // Announces that this member is in the first step.
     void enter() { areas_[self_].left.step.store(watermark_, std::memory_order_relaxed); }
     void leave(Step step) {
         areas_[self_].left.step.store(step + 1, std::memory_order_release);
@@ -89,7 +89,7 @@ class Rings {
             return mismatch(), 0;
         return word;
     }
-    // The same for a message of known length.
+    // Does the same, and poisons the team if the message's length is not `extent`.
     std::uint64_t look(std::uint32_t member, Step step, Kind kind, std::uint64_t extent) {
         const std::uint64_t word = look(member, step, kind);
         if (word == 0 || line(member, step).extent.load(std::memory_order_relaxed) == extent) return word;
@@ -100,7 +100,7 @@ class Rings {
         awaited_ = member;
         return false;
     }
-    // Every member was seen in this step, and so has left earlier steps.
+    // Records that every member was seen in this step, and so has left earlier steps.
     void all_are_in(Step step) {
         if (watermark_ < step) watermark_ = step;
     }

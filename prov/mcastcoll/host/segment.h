@@ -33,8 +33,8 @@ class Segment {
     static Result<void> probe(std::size_t bytes);
     // An unguessable name for a segment of this process.
     static Result<std::string> draw_name();
-    // The name of a segment made by this process of this pid namespace, for processes that know the process
-    // and the secret.
+    // The name of a segment made by process `pid` of this pid namespace. A process that knows the pid, the
+    // start time and the secret can compute the name.
     static std::string name_of(std::uint32_t pid, std::uint64_t start_time, std::string_view secret);
     // Removes segments of crashed creators of this user and pid namespace; returns their number.
     static std::size_t remove_leftovers();

@@ -29,7 +29,8 @@ Team::~Team() {
     formation_.leave(context_.rings);
 }
 
-// A member stopped in the middle of a write must not block this process forever.
+// Waits for at most a second: a member that was stopped in the middle of a write must not block this process
+// forever.
 void Team::end_open() {
     constexpr Nanoseconds kLongest = Nanoseconds::from_ms(1000);
     const Nanoseconds begun = monotonic_now();

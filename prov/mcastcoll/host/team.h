@@ -2,7 +2,7 @@
 //
 // Operations run in the order of posting; README.md describes the algorithms.
 //
-// progress() never blocks. run() waits in the way that suits the machine (process.h). A Team belongs to one
+// progress() never blocks. run() waits in the way that suits the machine (backoff.h). A Team belongs to one
 // thread at a time. Buffers belong to the team from post() until `done`.
 #pragma once
 
@@ -36,11 +36,13 @@ class Team {
     std::span<const std::byte> table() const { return Formation::table_of(formation_.found()); }
     std::uint32_t self() const { return context_.self; }
     std::uint32_t size() const { return context_.size; }
-    // All members are here and have agreed; advanced by progress().
+    // Whether all members are here and have agreed. Advances the formation, as progress() does while
+    // operations are open.
     bool formed();
 
-    // Returns 0; EINVAL for invalid arguments; EAGAIN if kMaxOpen operations are open. All members post the
-    // same operations in the same order. The operation must stay valid until done.
+    // Starts an operation. Returns 0; EINVAL for invalid arguments; EMSGSIZE if an element is larger than a
+    // slot; EAGAIN if kMaxOpen operations are open. All members post the same operations in the same order.
+    // The operation must stay valid until done.
     int post(Operation& operation);
     // Never blocks. Returns true if there was any progress.
     bool progress();
@@ -68,14 +70,14 @@ class Team {
     int failure() const { return context_.rings.failure(); }
     // The member that caused the failure, or Alarm::kNoMember.
     std::uint32_t lost() const { return context_.rings.alarm.lost(); }
-    // The rank of a lost member of another host.
+    // The rank of a lost member of another host, or Alarm::kNoMember.
     std::uint32_t lost_elsewhere() const { return context_.rings.alarm.lost_elsewhere(); }
     void name_lost_elsewhere(std::uint32_t rank) { context_.rings.alarm.name_lost_elsewhere(rank); }
     // When to call progress() again; kNever if no operation is open. For callers that sleep elsewhere.
     Nanoseconds next_deadline();
 
     const TeamCounters& counters() const { return context_.counters; }
-    // Sizes, thresholds, and their reasons.
+    // Describes sizes and thresholds, with their reasons.
     std::string explain() const { return formation_.explain(context_); }
 
   private:

@@ -11,8 +11,9 @@ namespace {
 
 using Pattern = BlockMap::Pattern;
 
-// Bytes that a member may have in flight in overlapping rounds, and rounds that may always overlap.
+// Bytes that a member may have in flight in overlapping rounds.
 constexpr std::size_t kOverlapBytes = 512 * 1024;
+// Number of rounds that may always overlap.
 constexpr std::size_t kMinOverlap = 4;
 // For blocks up to these sizes algorithms are used in which several blocks share a message and a block
 // travels more than once.
@@ -24,8 +25,8 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
            reinterpret_cast<std::uintptr_t>(b) < reinterpret_cast<std::uintptr_t>(a) + a_bytes;
 }
 
-// A node of the binomial tree over places relative to the root. Its subtree consists of the places from its
-// own on.
+// A node of the binomial tree over places relative to the root. Its subtree consists of `subtree` places,
+// from its own on.
 struct Node {
     std::uint32_t place, subtree, parent;  // place and parent relative to the root
     Node(std::uint32_t self, std::uint32_t root, std::uint32_t members)
@@ -205,7 +206,7 @@ struct Maker {
     }
 };
 
-// The same on all members. `bytes` as in a `LevelOperation`.
+// Chooses the algorithm, the same on all members. `bytes` as in a `LevelOperation`.
 ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     using enum ExchangeAlgorithm;
     if (kind == Kind::reduce_scatter) return pairwise;
@@ -215,7 +216,8 @@ ExchangeAlgorithm choose(Kind kind, std::size_t bytes, std::uint32_t members) {
     return bytes <= kMaxBinomialBytes && members >= kMinBinomialMembers ? binomial : linear;
 }
 
-// A ring has most rounds: one per other member.
+// Bits for the number of a message between two members in one operation. A ring has the most rounds, one for
+// each other member.
 constexpr unsigned message_bits(std::uint32_t members) {
     return std::max(8U, static_cast<unsigned>(std::bit_width(members - 1)));
 }

@@ -144,7 +144,7 @@ bool Hierarchy::post_level_operations(Nanoseconds now) {
     return moved;
 }
 
-// Forwards data that has arrived from the source to the sinks.
+// Forwards a broadcast's data from the level on which the data arrives to the other levels.
 bool Hierarchy::relay(Operation& operation, Nanoseconds now) {
     std::size_t here = std::min(operation.request.ready, operation.request.bytes);
     if (operation.source >= 0) {

@@ -19,7 +19,8 @@
 
 namespace mcastcoll::levels {
 
-// From the innermost outward. The exchange level is beside these levels, among all members of the group.
+// The levels, from the innermost outward. The exchange level is beside these levels, among all members of the
+// group.
 enum : std::size_t { kHost, kSegment, kSite, kExchange, kLevels };
 
 class Hierarchy {
@@ -35,9 +36,8 @@ class Hierarchy {
     };
 
     // levels: null where this group has no such level, or this member takes no part in it. With more than one
-    // host the site level is required, because a reduce's result reaches its root through it. The exchange
-    // level is required, too: without it block operations are refused. The owner is notified of successful
-    // completions only.
+    // host the site level is required, because a reduce's result reaches its root through it. Without the
+    // exchange level block operations are refused. The owner is notified of successful completions only.
     Hierarchy(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
               Owner& owner);
 
@@ -47,8 +47,10 @@ class Hierarchy {
     bool supports(Kind kind) const;
     // The number of the last submitted operation, for let_go() if it was held.
     std::uint64_t last_number() const { return next_ - 1; }
+    // Lets a held broadcast (request.h) send its data.
     void let_go(std::uint64_t number, Nanoseconds now);
-    // Makes progress in and between the levels once. Returns true if there was any; then there may be more.
+    // Makes progress in and between the levels once. Returns true if there was any progress. Then further
+    // calls may make more.
     bool progress(Nanoseconds now);
     Nanoseconds next_deadline() const;
     // Ends every operation with this error, here and on this member's levels.
@@ -82,7 +84,7 @@ class Hierarchy {
     std::vector<Operation> operations_;
     std::uint64_t next_ = 0, first_open_ = 0;
     std::uint64_t base_ = 0;                             // number of the first entry of operations_
-    std::array<std::uint64_t, kLevels> next_to_post_{};  // by level: lower operations are posted there
+    std::array<std::uint64_t, kLevels> next_to_post_{};  // by level: operations below this number are posted
     int error_ = 0;
 };
 

@@ -16,11 +16,11 @@ namespace mcastcoll::levels {
 
 using Kind = CollectiveKind;
 
-// An operation with a root among the members of this level.
+// The part of an operation on one level. The root is numbered as a member of this level.
 struct LevelOperation : Collective {
     std::uint64_t number = 0;  // of the operation in its group
 
-    // Set by the hierarchy, which then calls Level::advance(). The same holds for `ready`.
+    // Set by the hierarchy, which then calls Level::advance(), as after it has changed `ready`.
     bool released = false;
 
     // Set by the level.
@@ -35,17 +35,18 @@ struct LevelOperation : Collective {
 class Level {
   public:
     virtual ~Level() = default;
-    // The operation must stay valid until `done`. All members post in the same order. Returns 0, or EAGAIN if
-    // there is no room now.
+    // Starts a level operation, which must stay valid until `done`. All members post in the same order.
+    // Returns 0, or EAGAIN if there is no room now.
     virtual int post(LevelOperation& operation, Nanoseconds now) = 0;
-    // `ready` or `released` of the operation has changed.
+    // Called when `ready` or `released` of the operation has changed.
     virtual void advance(LevelOperation& operation, Nanoseconds now) = 0;
     // Makes progress; returns true if there was any.
     virtual bool progress(Nanoseconds now) = 0;
     virtual Nanoseconds next_deadline() const = 0;
     // Ends every present and future level operation with this error, on all members of the level.
     virtual void fail(int error, Nanoseconds now) = 0;
-    // Positive FI_E* if the level has failed by itself, which no open level operation may report.
+    // Positive FI_E* code if the level has failed by itself, else 0. There may be no open level operation
+    // that reports the failure.
     virtual int own_failure() const { return 0; }
 };
 

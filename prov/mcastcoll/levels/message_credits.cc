@@ -22,7 +22,7 @@ std::uint32_t MessageLevel::longest_of(const MessageConfig& config) {
     return bytes / kElementMultiple * kElementMultiple;
 }
 
-// As many units as fit into a message, and twice into the longest window.
+// The longest piece: as many units as fit into a message, and of which the longest window holds two pieces.
 std::uint32_t MessageLevel::piece_of(const MessageConfig& config) {
     const std::uint32_t unit = unit_of(config), longest = longest_of(config);
     if (longest <= unit) return longest;

@@ -117,7 +117,7 @@ bool MessageLevel::progress(Nanoseconds now) {
     return moved;
 }
 
-// No progress for a while: the awaited members may be gone.
+// Has the awaited members watched, which may be gone: there was no progress for a while.
 void MessageLevel::watch_still(Transfer& transfer) {
     transfer.watched = true;
     for (const Inbound& in : transfer.schedule.receives)
@@ -147,15 +147,15 @@ void MessageLevel::check_kept() {
             if (contradicts(one, piece.operation, piece.of)) failure_ = EMSGSIZE;
 }
 
-// The receive for a message with this operation field.
+// Returns the receive for a message with this operation field, or null.
 const MessageLevel::Turn* MessageLevel::expected(const Peer& from, std::uint64_t operation) const {
     for (const Turn& turn : from.receives)
         if (word_of(*turn.transfer, turn.transfer->schedule.receives[turn.index]) == operation) return &turn;
     return nullptr;
 }
 
-// Members have posted different operations under one number: the operation was posted here, but expects no
-// such message, or another length.
+// Whether members have posted different operations under one number: the operation was posted here, but
+// expects no such message, or another length.
 bool MessageLevel::contradicts(const Peer& from, std::uint64_t operation, std::uint32_t of) const {
     if (operation >> format_.message_bits >> format_.kind_bits >= posted_below_) return false;
     const Turn* turn = expected(from, operation);

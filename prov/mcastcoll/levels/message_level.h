@@ -53,7 +53,7 @@ struct MessageConfig {
     Nanoseconds watch_delay = Nanoseconds::from_ms(100);
 };
 
-// How a level's messages are distinguished from others.
+// Distinguishes the messages of one level from the messages of other levels.
 struct MessageFormat {
     wire::Kind piece{}, grant{};
     // The operation field of a header holds the operation's number, its kind, and the number of the message
@@ -73,11 +73,12 @@ class MessageLevel : public Level {
 
     bool takes(wire::Kind kind) const { return kind == format_.piece || kind == format_.grant; }
     void on_message(Bytes message, Nanoseconds now);
-    // Returns the next message. Call while messages can be sent.
+    // Fills in the next message to send. Returns false if there is none. Call while messages can be sent.
     bool poll_outgoing(Outgoing& message);
-    // Returns a member to be watched after a long wait; each once.
+    // Sets `rank` to a member whose process is to be watched, because an operation has waited for it for
+    // long. Returns false if there is none. Names each member once.
     bool poll_watch(std::uint32_t& rank);
-    // This member is gone. Not an error by itself, because the member's part may be finished.
+    // Records that a member is gone. This is no error by itself, because the member's part may be finished.
     void lose(std::uint32_t rank);
     // Whether an open operation waits for this member, or data was sent there after the loss.
     bool needs(std::uint32_t rank) const;
@@ -100,6 +101,7 @@ class MessageLevel : public Level {
         bool moved = false, watched = false;
         Nanoseconds still_since{};
     };
+    // A message of a transfer: the index of a send or a receive.
     struct Turn {
         Transfer* transfer = nullptr;
         std::uint32_t index = 0;
@@ -119,8 +121,8 @@ class MessageLevel : public Level {
         std::uint64_t sent_when_lost = UINT64_MAX;
         Queue<Piece> pieces{};   // stored: early pieces, and pieces not to be combined yet
         Queue<Turn> sends{};     // in the order of operations
-        Queue<Turn> receives{};  // expected from it
-        bool queued = false;     // in ready_
+        Queue<Turn> receives{};  // expected from the peer
+        bool queued = false;     // this peer is in ready_
         bool watched = false;
         bool has_granted = false;  // the peer has sent a grant
         bool hello_due = false;    // a grant to the peer is due as a hello, whatever its credit
@@ -178,8 +180,8 @@ class MessageLevel : public Level {
     std::vector<std::byte> staging_;                   // for a piece that spans several blocks
     std::vector<std::uint32_t> watches_;               // returned by poll_watch()
     PieceCounters counters_;
-    std::uint64_t posted_below_ = 0;  // lower operations on this level are posted
-    std::uint64_t borrowed_ = 0;      // by all peers
+    std::uint64_t posted_below_ = 0;  // operations below this number are posted on this level
+    std::uint64_t borrowed_ = 0;      // credit borrowed by all peers together
     int error_ = 0, failure_ = 0;
     bool moved_ = false;
 };

@@ -29,10 +29,9 @@ class Places {
 
     std::uint32_t members() const { return static_cast<std::uint32_t>(host_of_.size()); }
     std::uint32_t host_of(std::uint32_t rank) const { return host_of_[rank]; }
-    // The host leaders, and the segment leaders.
     Ranks host_leaders() const { return host_leaders_; }
     Ranks segment_leaders() const { return segment_leaders_; }
-    // In ascending order.
+    // The ranks on a host, in ascending order.
     Ranks members_of(std::uint32_t host) const {
         return by_host_.subspan(starts_[host], starts_[host + 1] - starts_[host]);
     }
@@ -43,7 +42,7 @@ class Places {
     Places() = default;
 
     Ranks host_of_;                 // by rank
-    Ranks host_leaders_, by_host_;  // by host; ranks
+    Ranks host_leaders_, by_host_;  // ranks, by host
     Ranks starts_;                  // of each host in by_host_, and the end
     Ranks segment_of_host_, segment_leaders_, site_of_segment_;
 };

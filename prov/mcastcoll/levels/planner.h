@@ -49,7 +49,7 @@ class Planner final : private Hierarchy::Owner {
     Planner(const Placement& placement, std::array<Level*, kLevels> levels, std::size_t max_open,
             Owner& owner, Selection selection = {});
 
-    // Like the hierarchy's.
+    // These functions do the same as the hierarchy's functions of these names.
     int submit(const Request& request, Nanoseconds now);
     bool progress(Nanoseconds now);
     Nanoseconds next_deadline() const { return hierarchy_.next_deadline(); }
@@ -57,7 +57,7 @@ class Planner final : private Hierarchy::Owner {
     void fail(int error, Nanoseconds now);
     int error() const { return error_; }
 
-    // The algorithm for such an operation.
+    // The algorithm for this operation.
     Choice decide(const Request& request) const;
 
     // A choice that was made for the first time.
@@ -78,7 +78,7 @@ class Planner final : private Hierarchy::Owner {
         std::uint32_t parts = 1, posted = 0, ended = 0;
         std::uint32_t window = 1;     // parts that may be open at once
         std::size_t next_offset = 0;  // of the next block in the result
-        // Of chains and split: this member's own broadcast, and the part it waits for.
+        // For chains and split: the part that this member broadcasts, and the part that must arrive before.
         std::uint32_t own = kNoPart, awaited = kNoPart;
         bool awaiting_part = false, awaiting_slice = false, held = false;
         std::uint64_t number = 0;        // of the own broadcast in the hierarchy

@@ -26,7 +26,7 @@ namespace mcastcoll::levels {
 struct BlockMap {
     enum class Pattern : std::uint8_t {
         whole,   // contiguous
-        circle,  // blocks `first`, `first`+1 ... of `blocks`, and on from 0
+        circle,  // the blocks from `first` on; block 0 follows the last of `blocks`
         digit    // the blocks whose numbers have the bit `first`
     };
     Pattern pattern = Pattern::whole;
@@ -83,7 +83,7 @@ struct Schedule {
                  BlockMap map = {});
     // Returns scratch memory of at least this size.
     std::byte* room(std::size_t bytes);
-    // Whether data of this receive may unblock another.
+    // Whether data of this receive may unblock another receive.
     bool ordered(std::size_t receive) const;
     // Number of bytes of a send that are available.
     std::size_t sendable(const LevelOperation& operation, const Outbound& out) const;

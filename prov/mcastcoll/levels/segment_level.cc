@@ -53,7 +53,7 @@ void SegmentLevel::on_complete(OperationId operation, int status) {
     std::erase(receiving_, level_operation);
 }
 
-// The group's end: later completions of the engine are ignored.
+// Ends all operations at the end of the group. Later completions of the engine are ignored.
 void SegmentLevel::fail(int error, Nanoseconds now) {
     if (engine_.phase() != engine::Phase::failed) engine_.give_up(error, now);
     for (LevelOperation*& level_operation : level_operations_) {

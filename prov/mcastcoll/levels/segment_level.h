@@ -19,7 +19,7 @@ class SegmentLevel final : public Level {
     Nanoseconds next_deadline() const override { return engine_.next_deadline(); }
     void fail(int error, Nanoseconds now) override;
 
-    // Effects of the engine.
+    // The engine's owner passes the engine's effects to these functions.
     void on_gathered(OperationId operation);
     void on_complete(OperationId operation, int status);
 

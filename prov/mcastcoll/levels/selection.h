@@ -29,7 +29,7 @@
 
 namespace mcastcoll::levels {
 
-// The values travel in the welcome.
+// The numeric values are sent in the welcome.
 enum class Algorithm : std::uint8_t {
     levels,     // one operation through the levels: shared memory, multicast, messages between sites
     messages,   // messages among all members
@@ -67,16 +67,16 @@ struct Row {
     Range members, hosts, bytes;
     Choice choice;
     std::uint32_t line = 0;     // in the user's file; 0: built in
-    std::string_view why = {};  // of a built-in row
+    std::string_view why = {};  // reason for a built-in row
 };
 
-// The table without a file.
+// The rows that follow the user's rows.
 std::span<const Row> built_in_rows();
 
 // Parses a file's rows, without the built-in ones. The error names the line and the allowed values.
 Result<std::vector<Row>> parse_selection(std::string_view text);
 std::string to_text(const Choice& choice);
-// One line, with columns of fixed width.
+// Returns one line, with columns of fixed width.
 std::string to_text(const Row& row);
 
 // The byte count for choosing a row, from the bytes of a `LevelOperation` or `Request`.
@@ -92,7 +92,8 @@ class Selection {
 
     Choice decide(Kind kind, std::uint64_t bytes) const;
 
-    // u8 version (1), u8 rows, then u8 kind, u8 algorithm, u16 chains, u64 least, u64 most bytes of each.
+    // Format: u8 version (1), u8 number of rows; for each row u8 kind, u8 algorithm, u16 chains, u64 minimum
+    // and u64 maximum number of bytes.
     std::vector<std::byte> encode() const;
     static std::optional<Selection> decode(Bytes bytes);
 

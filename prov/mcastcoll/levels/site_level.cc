@@ -6,7 +6,8 @@
 namespace mcastcoll::levels {
 namespace {
 
-// Longer vectors are limited by bandwidth, and are combined in place.
+// Longest vector that two segments exchange. Longer vectors are limited by bandwidth, and are combined in
+// place.
 constexpr std::size_t kMaxExchanged = 16384;
 
 // Numbers of the messages between two members in one operation: a vector towards the root, a message or
@@ -103,8 +104,8 @@ bool SiteLevel::exchanges(const LevelOperation& operation) const {
            operation.bytes <= std::min<std::size_t>(kMaxExchanged, piece_bytes_);
 }
 
-// Both combine the first segment's vector with the second's in this order, so the results are bitwise equal.
-// The sent vector is a copy, since the result may overwrite the input.
+// Both segment leaders combine the first segment's vector with the second's in this order, so the results are
+// bitwise equal. The sent vector is a copy, since the result may overwrite the input.
 void SiteLevel::make_exchange(const LevelOperation& operation, Schedule& schedule) const {
     std::byte* own = schedule.room(operation.bytes);
     move_block(own, operation.input, operation.bytes);

@@ -3,7 +3,7 @@
 // delays and each is to be crossed once. In a broadcast the root sends the message once to every other site,
 // and to every other segment of the root's site. In a reduction each leader sends its segment's vector once,
 // and the first segment's leader returns the result. Only the first segment of each site takes part in the
-// tree between sites, and forwards within its own: a link between sites is crossed once, however many
+// tree between sites, and forwards within its own site: a link between sites is crossed once, however many
 // segments are at its ends.
 //
 // Two segments exchange short vectors, and both combine. The link carries as many vectors as with a vector
@@ -26,8 +26,8 @@ inline constexpr Nanoseconds kMaxHelloInterval = Nanoseconds::from_ms(500);
 
 // `self` and `members` are taken from the placement.
 struct SiteConfig : MessageConfig {
-    topology::Algorithm algorithm;         // shape of the tree between sites,
-    topology::Algorithm within_algorithm;  // and between the segments of a site
+    topology::Algorithm algorithm;         // shape of the tree between sites
+    topology::Algorithm within_algorithm;  // shape of the tree between the segments of a site
 };
 
 class SiteLevel final : public MessageLevel {

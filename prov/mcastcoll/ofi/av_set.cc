@@ -159,7 +159,9 @@ Result<void> AvSet::fill(const fi_av_set_attr& attr) {
     if (attr.end_addr < attr.start_addr) return {};
     const std::uint64_t stride = std::max<std::uint64_t>(attr.stride, 1);
     const std::uint64_t count = (attr.end_addr - attr.start_addr) / stride + 1;
-    if (count > kMaxMembers) return Error{FI_EINVAL, fmt::format("the range has {} addresses", count)};
+    if (count > kMaxMembers)
+        return Error{FI_EINVAL,
+                     fmt::format("the range has {} addresses, the maximum is {}", count, kMaxMembers)};
     members_.reserve(std::max<std::uint64_t>(count, std::min<std::uint64_t>(attr.count, 4096)));
     for (std::uint64_t i = 0; i < count; ++i) {
         const fi_addr_t address = attr.start_addr + i * stride;

@@ -20,13 +20,13 @@ namespace mcastcoll::ofi {
 class AvSet final : public fid_av_set {
   public:
     static Result<fid_av_set*> make(Av& av, const fi_av_set_attr& attr, void* context);
-    // Null for a set of another provider.
+    // Returns null for a set of another provider.
     static const AvSet* find(const fid_av_set* set);
-    // Only for sets that find() accepts.
+    // Call only for sets that find() accepts.
     static const AvSet& from(const fid_av_set& set) { return static_cast<const AvSet&>(set); }
 
     fid_av* av() const { return &av_.inner(); }
-    // Settings of a group joined with this set: `otherwise`, with the values set on this set.
+    // Settings of a group joined with this set: the values set on this set, and `otherwise` for the rest.
     group::GroupSettings settings(group::GroupSettings otherwise) const;
     std::vector<fi_addr_t> members() const {
         const std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class AvSet final : public fid_av_set {
     static int set_if(bool good, fid_av_set* set, Change change) noexcept;
 
     Av& av_;
-    wire::ByteString key_;  // constant
+    wire::ByteString key_;  // never changed after make()
     mutable std::mutex mutex_;
     std::vector<fi_addr_t> members_;
     std::optional<engine::Repair> repair_;

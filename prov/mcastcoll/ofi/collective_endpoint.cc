@@ -193,7 +193,10 @@ void CollectiveEndpoint::dispatch(MutableBytes message, Nanoseconds time) {
 }
 
 void CollectiveEndpoint::on_send_error(fi_addr_t peer, int error) {
-    provider::log_line(provider::Level::info, "a message to peer {} failed: {}", peer, fi_strerror(error));
+    provider::log_line(provider::Level::info,
+                       "sending a message to peer {} of the private endpoint failed: {}; groups with this "
+                       "peer count it as lost",
+                       peer, fi_strerror(error));
     std::string reason;
     provider::succeeds([&] { reason = fmt::format("a message to it failed: {}", fi_strerror(error)); });
     report_lost(peer, error, reason, monotonic_now());

@@ -19,7 +19,7 @@ class CollectiveEndpoint final : public Facilities, private ports::Messenger::Re
   public:
     explicit CollectiveEndpoint(BoundEndpoint& its_endpoint) : Facilities(its_endpoint) {}
     ~CollectiveEndpoint();
-    // Called once, before all other calls.
+    // Opens the sockets and the private endpoint. Called once, before all other calls.
     Result<void> open();
 
     // fi_join with FI_COLLECTIVE: starts the join and returns. FI_JOIN_COMPLETE or an error follows on the

@@ -90,10 +90,11 @@ bool is_over_tcp(const fi_info& inner) {
     return name == "net" || name.find("tcp") != std::string_view::npos;
 }
 
-// The key for authenticating members: derived from the secret in the key file, from the set's comm_key if it
-// is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
+// Shortest comm_key that counts as a secret, in bytes.
 constexpr std::size_t kMinSecret = 16;
 
+// The key for authenticating members: derived from the secret in the key file, from the set's comm_key if it
+// is long enough, or from both. Empty without a secret, or if MUNGE will carry the secret.
 Result<wire::JoinKey> join_key(const provider::Settings& settings, const wire::ByteString& set_key) {
     const bool secret = settings.key || set_key.size() >= kMinSecret;
     if (settings.security == wire::Security::off) return wire::JoinKey();
@@ -156,12 +157,14 @@ Result<void> CollectiveEndpoint::open() {
         own_secret = std::make_shared<ports::SealedSecret>(*settings.munge, secret.value());
     }
 
-    // The user did not name an inner provider, so the private endpoint may use another one.
+    // If the user did not choose ofi_rxm, the private endpoint may use another provider than the
+    // application's.
     const bool chosen = settings.inner.empty() || settings.inner == "tcp";
     const provider::InfoOwner inner = for_own_messages(*endpoint.info, chosen);
     if (!inner) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (const int rc = fi_fabric(inner->fabric_attr, fabric.out(), nullptr); rc != 0)
-        return Error{-rc, fmt::format("private fabric: {}", fi_strerror(-rc))};
+        return Error{-rc,
+                     fmt::format("cannot open the fabric of the private endpoint: {}", fi_strerror(-rc))};
     provider::log_line(provider::Level::debug, "the private endpoint uses provider {}",
                        inner->fabric_attr->prov_name);
     auto opened_messenger = ports::Messenger::open(fabric.get(), inner.get(), *this);
@@ -191,7 +194,10 @@ void CollectiveEndpoint::open_multicast() {
     multicast.open(own_address_, inner.find("verbs") != std::string_view::npos);
     if (!multicast) return;
     if (auto added = wait_set.add(multicast.transport().descriptor()); !added) {
-        provider::log_line(provider::Level::warn, "no multicast: {}", added.error().message);
+        provider::log_line(
+            provider::Level::warn,
+            "cannot wait for multicasts: {}; the groups of this endpoint send all data point-to-point",
+            added.error().message);
         multicast.give_up(added.error().message);
     }
 }
@@ -329,7 +335,9 @@ void CollectiveEndpoint::drain() {
             end = time + Nanoseconds::from_ms(settings.linger_ms);
     }
     if (!groups_.empty())
-        provider::log_line(provider::Level::info, "{} groups were not closed by all members within {} ms",
+        provider::log_line(provider::Level::info,
+                           "the endpoint closes while other members have not closed {} of its groups after "
+                           "{} ms; this process sends them no more retransmissions",
                            groups_.size(), settings.linger_ms);
 }
 
@@ -342,10 +350,10 @@ void CollectiveEndpoint::write_statistics() const {
     if (total.operations_submitted == 0 && total.probes_sent == 0 && levels.host_operations == 0) return;
     provider::log_line(
         provider::Level::info,
-        "multicast {} datagrams; {} fragments received by multicast, {} repaired, {} duplicates; {} "
-        "messages, {} requests",
-        total.datagrams_sent, total.fragments_by_multicast, total.fragments_repaired, total.duplicates,
-        total.messages_sent, total.naks_sent);
+        "the endpoint closes: sent {} multicast datagrams, {} messages and {} NAKs; received {} fragments by "
+        "multicast, {} fragments by repair and {} duplicates",
+        total.datagrams_sent, total.messages_sent, total.naks_sent, total.fragments_by_multicast,
+        total.fragments_repaired, total.duplicates);
     if (settings.stats.empty()) return;
     const transport::MulticastCounters wire = multicast.counters();
     const transport::VerbsTransport* const verbs = multicast.verbs();
@@ -373,7 +381,9 @@ void CollectiveEndpoint::write_statistics() const {
     text += "\n}\n";
     const std::string name = fmt::format("{}.{}.{}.json", settings.stats, host, getpid());
     if (const auto written = write_new_file(AT_FDCWD, name, text, 0644); !written)
-        provider::log_line(provider::Level::warn, "no statistics: {}", written.error().message);
+        provider::log_line(provider::Level::warn,
+                           "FI_MCASTCOLL_STATS: the counters of an endpoint are lost: {}",
+                           written.error().message);
 }
 
 }  // namespace mcastcoll::ofi

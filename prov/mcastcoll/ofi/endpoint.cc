@@ -9,13 +9,14 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// In libfabric's order of fi_collective_op.
+// Names of the calls, in libfabric's order of fi_collective_op.
 constexpr const char* kNames[] = {"fi_barrier",   "fi_broadcast", "fi_alltoall",
                                   "fi_allreduce", "fi_allgather", "fi_reduce_scatter",
                                   "fi_reduce",    "fi_scatter",   "fi_gather"};
 
 // Starts one operation. Returns 0 if the completion will go to the endpoint's queue, or -FI_E* if nothing was
-// started. -FI_ENOSYS depends only on the group's shape and the kind, so all members get it or none does.
+// started. -FI_ENOSYS depends only on the group's shape and the kind, so either all members get this error or
+// none.
 template <typename... Arguments>
 ssize_t post(fid_ep* fid, const char* name, const Arguments&... arguments) noexcept {
     return provider::guard([&]() -> ssize_t {
@@ -107,8 +108,8 @@ Endpoint& of(const fid& object) {
 int close(fid* object) noexcept {
     return provider::guard([&] {
         Endpoint& endpoint = of(*object);
-        // A child of fork() leaves the CollectiveEndpoint alone: ~CollectiveEndpoint() would send messages
-        // through the parent's sockets.
+        // A child of fork() must not destroy the CollectiveEndpoint: ~CollectiveEndpoint() would send
+        // messages through the parent's sockets.
         if (!endpoint.process.is_here())
             return close_inner(object, endpoint.object_graft, endpoint.cm_graft, endpoint.collective_graft);
         {
@@ -156,7 +157,8 @@ int join(fid_ep* fid, const void* address, std::uint64_t flags, fid_mc** mc, voi
         const auto thread = endpoint.domain.is_automatic() ? endpoint.domain.fabric().progress_thread()
                                                            : Result<std::shared_ptr<ProgressThread>>(nullptr);
         if (!thread) {
-            provider::log_line(provider::Level::warn, "FI_PROGRESS_AUTO: {}", thread.error().message);
+            provider::log_line(provider::Level::warn, "fi_join: FI_PROGRESS_AUTO: {}",
+                               thread.error().message);
             return -thread.error().code;
         }
         const auto lock = endpoint.lock();

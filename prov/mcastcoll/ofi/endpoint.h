@@ -27,7 +27,7 @@ struct Endpoint final : BoundEndpoint {
 
     Domain& domain;
     std::unique_ptr<CollectiveEndpoint> collective_endpoint;
-    std::shared_ptr<ProgressThread> thread;  // drives the collective endpoint without calls
+    std::shared_ptr<ProgressThread> thread;  // makes progress without calls of the application
 
     Graft<fi_ops> object_graft;
     Graft<fi_ops_cm> cm_graft;

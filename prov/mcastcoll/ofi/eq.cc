@@ -4,7 +4,7 @@ namespace mcastcoll::ofi {
 
 int Eq::open(Fabric& fabric, fi_eq_attr* attr, fid_eq** eq, void* context) {
     if (attr == nullptr || eq == nullptr) return -FI_EINVAL;
-    // For the same reason as for completion queues.
+    // As for completion queues, other wait objects would not wake for collectives.
     if (attr->wait_obj != FI_WAIT_NONE && attr->wait_obj != FI_WAIT_UNSPEC && attr->wait_obj != FI_WAIT_FD) {
         provider::log_line(provider::Level::warn,
                            "fi_eq_open: the wait object must be FI_WAIT_NONE, FI_WAIT_UNSPEC or FI_WAIT_FD");

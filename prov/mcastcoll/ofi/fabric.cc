@@ -10,8 +10,8 @@ namespace {
 // With no operation in progress, every 64th read drives all collective endpoints.
 constexpr unsigned kIdleReads = 64;
 
-// A tick of a few milliseconds that is cheaper to read than the precise clock, for callers that read a queue
-// and then yield for that long.
+// A clock with ticks of a few milliseconds, cheaper to read than the precise clock. A caller that yields for
+// a tick after each read would need too long for kIdleReads reads.
 std::uint64_t coarse_tick() {
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);

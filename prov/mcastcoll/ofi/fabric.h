@@ -38,19 +38,21 @@ class Fabric final : public Grafted<Fabric, fid_fabric, fi_ops_fabric> {
     // The inner provider's answer to fi_trywait().
     int inner_trywait(fid& object);
 
-    // The lock must be held for add_collective_endpoint() and remove_collective_endpoint(). Returns 0, or
-    // -FI_E* if the descriptor of the CollectiveEndpoint cannot be added to the wait objects.
+    // The lock must be held. Returns 0, or -FI_E* if the descriptor of the CollectiveEndpoint cannot be added
+    // to the wait objects.
     int add_collective_endpoint(CollectiveEndpoint& collective_endpoint);
+    // The lock must be held.
     void remove_collective_endpoint(CollectiveEndpoint& collective_endpoint);
 
-    // The progress thread, for every endpoint with FI_PROGRESS_AUTO. Call this function and release the
-    // result without holding the lock, because the thread needs the lock.
+    // Returns the progress thread that all endpoints with FI_PROGRESS_AUTO share. Call this function and
+    // release the result without holding the lock, because the thread needs the lock.
     Result<std::shared_ptr<ProgressThread>> progress_thread();
 
-    // Wait objects to wake for the collective endpoints. These functions take the lock.
-    int add_wait_object(provider::WaitObject& object);  // 0 or -FI_E*
+    // Adds a wait object that the collective endpoints wake. Takes the lock. Returns 0 or -FI_E*.
+    int add_wait_object(provider::WaitObject& object);
+    // Takes the lock.
     void remove_wait_object(provider::WaitObject& object);
-    // Read with the lock held.
+    // Call with the lock held.
     const std::vector<provider::WaitObject*>& wait_objects() const { return wait_objects_; }
 
   private:

@@ -46,11 +46,11 @@ class Graft {
         slot = table_;
         return *table_;
     }
-    // take_off() restores the inner table before the inner provider closes the object; put_on() installs the
-    // copy again if the inner provider refused.
+    // Restores the inner table, before the inner provider closes the object.
     void take_off() {
         if (slot_ != nullptr && *slot_ == table_) *slot_ = inner_;
     }
+    // Installs the copy again, if the inner provider has refused to close the object.
     void put_on() {
         if (slot_ != nullptr && *slot_ == inner_) *slot_ = table_;
     }

@@ -131,7 +131,7 @@ ssize_t Group::submit(const Request& request, int* over, Nanoseconds now) {
     if (in_team_ || operations_.full()) return -FI_EAGAIN;
     if (over == nullptr && !shared_.endpoint.tx->reserve()) return -FI_EAGAIN;
     const std::uint32_t cookie = operations_.open({request.context, request.flags, over, request.copies});
-    // Another thread has entered since the first test: enter_team().
+    // Another thread may have entered the team since the first test (enter_team()).
     if (in_team_) {
         operations_.close(cookie);
         if (over == nullptr) shared_.endpoint.tx->release();
@@ -184,7 +184,6 @@ void Group::add_counters(engine::Counters& sum, group::LevelCounters& levels) co
     sum.bad_sender += multicast_.wrong_sources();
 }
 
-// Hellos and other messages of the join.
 wire::Hello Group::own_hello() const {
     wire::Hello hello;
     hello.id = join_id();
@@ -222,8 +221,14 @@ void Group::write_error(std::uint32_t event, int error, std::uint64_t data) {
     entry.err = error;
     // The event queues of libfabric's own providers accept errors with this flag, which has no public name.
     constexpr std::uint64_t kErrorEvent = std::uint64_t{1} << 60;
-    if (fi_eq_write(shared_.endpoint.eq, event, &entry, sizeof entry, kErrorEvent) < 0)
-        provider::log_line(provider::Level::warn, "cannot write the error of a group to the event queue");
+    const ssize_t written = fi_eq_write(shared_.endpoint.eq, event, &entry, sizeof entry, kErrorEvent);
+    if (written < 0)
+        provider::succeeds([&] {
+            warn(
+                fmt::format("cannot write the error '{}' to the event queue: {}; the application does not "
+                            "receive this error",
+                            fi_strerror(error), fi_strerror(static_cast<int>(-written))));
+        });
 }
 
 std::string Group::describe_stray_hello() {
@@ -244,11 +249,18 @@ std::string Group::describe_stray_hello() {
 void Group::join_ended(int error) {
     if (error != 0) return write_error(FI_JOIN_COMPLETE, error, 0);
     fi_eq_entry good{&fid, fid.context, 0};
-    if (fi_eq_write(shared_.endpoint.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0) < 0)
-        provider::log_line(provider::Level::warn, "cannot write FI_JOIN_COMPLETE to the event queue");
+    const ssize_t written = fi_eq_write(shared_.endpoint.eq, FI_JOIN_COMPLETE, &good, sizeof good, 0);
+    if (written < 0)
+        provider::succeeds([&] {
+            warn(
+                fmt::format("cannot write FI_JOIN_COMPLETE to the event queue: {}; the application is not "
+                            "informed that the group has joined",
+                            fi_strerror(static_cast<int>(-written))));
+        });
 }
 
-// libfabric has no event for this, so an error entry is written, as for a broken connection.
+// libfabric has no event for the failure of a group, so an error entry is written, as for a broken
+// connection.
 void Group::failed(int error, Rank lost) {
     write_error(FI_SHUTDOWN, error, lost == kNoRank ? FI_ADDR_NOTAVAIL : index_of(lost));
 }

@@ -81,15 +81,15 @@ class Group final : public fid_mc, public group::Joins::Member, private group::P
     void leave_team() { in_team_.store(false, std::memory_order_release); }
     // Valid once the host's leader has created the shared memory.
     host::Team& team() { return static_cast<ports::TeamLevel*>(core_->levels().host())->team(); }
-    // fi_close() by the application: -FI_EBUSY while operations are open. The group lingers until the other
-    // members no longer need this one.
+    // Closes the group for the application. Returns -FI_EBUSY while operations are open. The group lingers
+    // (stays to answer other members) until no member needs this member any longer.
     int close(Nanoseconds now);
     // Makes the next turn of progress visit this group.
     void wake() noexcept;
     // Adds this group's counters to the sums.
     void add_counters(engine::Counters& sum, group::LevelCounters& levels) const;
 
-    // The part of this group's multicast address available to these members. Empty unless the group has an
+    // Lends this group's multicast address to a new group of these members. Empty unless this group has an
     // address of its own and some member receives its multicast.
     std::optional<ports::BorrowedAddress> share_address(const std::vector<wire::ByteString>& members);
 

@@ -70,8 +70,9 @@ int get_counter(fid_mc* mc, const char* name, std::uint64_t* value) noexcept {
     return queried != 0 ? queried : rc;
 }
 
-// Turns of progress between two calls of meanwhile(), and how long the thread polls before it naps.
+// Turns of progress between two calls of meanwhile().
 constexpr unsigned kTurnsBetween = 4;
+// Time for which the thread polls before it naps.
 constexpr Nanoseconds kAwake = Nanoseconds::from_ms(2);
 // After this time a nap may include a pause of a millisecond in which only messages wake the thread: little
 // beside the wait so far.

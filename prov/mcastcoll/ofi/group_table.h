@@ -21,7 +21,7 @@ class GroupTable {
   public:
     // Takes ownership; after an exception the caller still has the group.
     void add(std::unique_ptr<Group>&& group);
-    // Also accepts a group after a failed add().
+    // Removes a group, even if add() has failed half way.
     void remove(Group& group) noexcept;
     // Finds a group by the application's token, until the application has closed the group.
     Group* find(fi_addr_t token) const { return look_up(by_token_, token); }

@@ -1,7 +1,7 @@
 // Orders the inner provider's infos by interface and removes unwanted ones.
 //
-// libfabric lists the fastest interface first, and applications take the first info. That may be docker0,
-// which has the same address on every host, or a link-local address.
+// libfabric lists the fastest interface first, and applications take the first info. The first info may be
+// that of docker0, which has the same address on every host, or a link-local address.
 #pragma once
 
 #include <string>

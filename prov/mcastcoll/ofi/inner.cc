@@ -13,7 +13,7 @@
 namespace mcastcoll::ofi {
 namespace {
 
-// Also an internal flag of libfabric, like kCoreProvidersOnly: shows hidden providers.
+// An internal flag of libfabric, like kCoreProvidersOnly, that also shows hidden providers.
 constexpr std::uint64_t kHiddenToo = std::uint64_t{1} << 60;
 
 constexpr std::string_view kOuterPrefix = "mcastcoll:";
@@ -92,7 +92,7 @@ fi_progress offered(fi_progress wanted) {
     return wanted == FI_PROGRESS_AUTO ? FI_PROGRESS_AUTO : FI_PROGRESS_MANUAL;
 }
 
-// fi_dupinfo() omits attributes that the caller's hints omit.
+// Copies the hints. Adds fabric attributes if the hints have none, which fi_dupinfo() does not.
 provider::InfoOwner copy_hints(const fi_info* hints) {
     provider::InfoOwner copy(hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo());
     if (!copy || copy->fabric_attr != nullptr) return copy;
@@ -103,7 +103,7 @@ provider::InfoOwner copy_hints(const fi_info* hints) {
     return copy;
 }
 
-// Keeps the infos of exactly this provider: a request for "net" also yields "net;ofi_rxm".
+// Removes the infos for which `keep` is false: a request for "net", for example, also yields "net;ofi_rxm".
 template <typename Keep>
 provider::InfoOwner filter(provider::InfoOwner list, Keep keep) {
     fi_info* rest = list.release();

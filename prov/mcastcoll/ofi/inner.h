@@ -33,11 +33,11 @@ struct Inner {
     std::string provider_name() const;
 };
 
-// Splits a fabric name of mcastcoll into the inner provider and its fabric's name.
 struct FabricName {
     Inner inner;
     std::string fabric;
 };
+// Splits a fabric name of mcastcoll into the inner provider and its fabric's name.
 std::optional<FabricName> parse_fabric_name(std::string_view name);
 // Parses the fabric name in ofi_rxm's requests for message endpoints.
 std::optional<FabricName> parse_message_name(std::string_view name);
@@ -52,9 +52,10 @@ Result<provider::InfoOwner> message_offers(const FabricName& name, const provide
 
 // Converts an info back to the inner provider's form, for opening an object.
 provider::InfoOwner to_inner(const fi_info& info);
-// The info for the provider's own reliable messages beside such an endpoint, at its address: of "tcp" or
-// "net" if the application's endpoint is ofi_rxm over tcp. "net" only if may_differ is set, that is, if the
-// user did not request ofi_rxm. Null only when out of memory.
+// The info of the private endpoint for the provider's own reliable messages, at the address of the
+// application's endpoint. If the application's endpoint is ofi_rxm over tcp, the private endpoint is of "tcp"
+// if possible, or of "net" if may_differ is set, that is, if the user did not request ofi_rxm. Null only when
+// out of memory.
 provider::InfoOwner for_own_messages(const fi_info& inner_info, bool may_differ);
 // Opens the fabric behind a name of mcastcoll.
 int open_named_fabric(const fi_fabric_attr& attr, fid_fabric** fabric, void* context);

@@ -20,7 +20,7 @@ bool is_unused_here(const transport::SocketAddress& at) {
 }
 
 // True if all members have this host's address, but none of the other members is on this host. Not checked
-// for two members, because the other one may simply have died, nor for more than kMaxProbed, because each
+// for two members, because the other member may simply have died, nor for more than kMaxProbed, because each
 // member costs a socket.
 bool is_shared_with_others(const std::vector<wire::ByteString>& members, const wire::ByteString& own) {
     constexpr std::size_t kMaxProbed = 64;

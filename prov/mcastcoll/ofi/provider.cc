@@ -42,7 +42,9 @@ int query(const provider::InfoRequest& request, fi_info** info) {
     }
     if (request.hints != nullptr && (request.hints->caps & FI_MULTICAST) != 0) {
         auto found = datagram::offers(request);
-        if (!found) provider::log_line(provider::Level::info, "FI_MULTICAST: {}", found.error().message);
+        if (!found)
+            provider::log_line(provider::Level::info, "fi_getinfo: no endpoints for FI_MULTICAST: {}",
+                               found.error().message);
         return answer(std::move(found), info);
     }
     if (name != nullptr) {
@@ -52,18 +54,21 @@ int query(const provider::InfoRequest& request, fi_info** info) {
     }
     const std::vector<Inner> inners = candidates(settings.value().inner, request.hints);
     if (inners.empty())
-        provider::log_line(provider::Level::warn, "FI_MCASTCOLL_INNER={} is not the name of a provider",
-                           settings.value().inner);
+        provider::log_line(
+            provider::Level::warn,
+            "FI_MCASTCOLL_INNER={} is not the name of a provider: fi_getinfo offers no endpoints",
+            settings.value().inner);
     for (const Inner& inner : inners) {
         auto found = offers(inner, request);
         if (found) {
-            provider::log_line(provider::Level::debug, "inner provider {}", inner.label());
+            provider::log_line(provider::Level::debug, "fi_getinfo: uses inner provider {}", inner.label());
             return answer(ordered(std::move(found), request, settings.value()), info);
         }
         // A user who names a provider must learn that it cannot be used.
         const bool named = !settings.value().inner.empty();
-        provider::log_line(named ? provider::Level::warn : provider::Level::info, "inner provider {}: {}",
-                           inner.label(), found.error().message);
+        provider::log_line(named ? provider::Level::warn : provider::Level::info,
+                           "fi_getinfo: inner provider {} is not used: {}", inner.label(),
+                           found.error().message);
     }
     return -FI_ENODATA;
 }
@@ -97,7 +102,7 @@ fi_provider& mcastcoll::provider::provider() {
         made.name = kProviderName;
         made.getinfo = ofi::getinfo;
         made.fabric = ofi::open_fabric;
-        // The inner provider may be unloaded already.
+        // Nothing to do: the inner provider may be unloaded already.
         made.cleanup = [] {};
         return made;
     }();

@@ -48,9 +48,9 @@ class Queue : public Grafted<Self, Fid, Ops> {
     }
     using Base::inner_, Base::graft_, Base::object_graft_;
 
-    // Gives a descriptor to a queue whose wait object the provider may choose (FI_WAIT_UNSPEC), if the inner
-    // provider supports that, because other events can be waited for on a descriptor as well. `attr` returns
-    // the result.
+    // Opens the inner queue. If the provider may choose the wait object (FI_WAIT_UNSPEC), chooses a
+    // descriptor where the inner provider supports one, because only a descriptor lets a blocking read wait
+    // for collectives as well. `attr` returns the choice.
     template <typename Attr, typename Open>
     static int open_inner(Attr& attr, Open open) {
         if (attr.wait_obj == FI_WAIT_UNSPEC) {

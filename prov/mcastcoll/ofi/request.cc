@@ -92,7 +92,7 @@ Result<void> measure(const Call& call, Needs needs, Request& request) {
     return {};
 }
 
-// The input address for operation in place.
+// The input address of an operation in place.
 const std::byte* place_in_place(const Served& served, const Request& request, std::size_t self) {
     const std::byte* const result = request.buffer;
     if (served.input == Extent::part && served.result == Extent::all_parts)

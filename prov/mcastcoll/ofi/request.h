@@ -26,7 +26,8 @@ using levels::Kind;
 
 struct Copies;
 
-// combiner.element_bytes is the size of the datatype for every kind with a datatype.
+// An operation with the checked arguments of a call. combiner.element_bytes is the size of the datatype for
+// every kind with a datatype.
 struct Request : Collective {
     fi_addr_t group = FI_ADDR_NOTAVAIL;
     std::uint64_t flags = 0;
@@ -50,18 +51,19 @@ struct Call {
     void* context = nullptr;
 };
 
-// Errors: ENOSYS, no such collective; EOPNOTSUPP, not with this datatype and operator; EINVAL.
+// Makes a request from a call. Errors: ENOSYS, no such collective; EOPNOTSUPP, not with this datatype and
+// operator; EINVAL.
 Result<Request> make_request(const Call& call);
-// The same from the arguments of fi_mcastcoll_group_ops.run.
+// Makes a request from the arguments of fi_mcastcoll_group_ops.run, with the same errors.
 Result<Request> make_request(const fi_mcastcoll_request& request, fi_addr_t group);
 bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes);
-// The checks that need the rank and the number of members. An error may concern this member alone or all
-// members. In the message form the size of an alltoall's part follows from the number of members, and the
+// Makes the checks that need the rank and the number of members. An error may concern this member alone or
+// all members. In the message form the size of an alltoall's part follows from the number of members, and the
 // lengths must match the group.
 Result<void> fit_to_group(Request& request, Rank self, std::size_t members);
 
-// fi_query_collective(), by table look-ups: 0, -FI_ENOSYS or -FI_EOPNOTSUPP. The datatype of a barrier, and
-// the operator of any collective that only moves data, are ignored.
+// Implements fi_query_collective() by table look-ups. Returns 0, -FI_ENOSYS or -FI_EOPNOTSUPP. The datatype
+// of a barrier, and the operator of any collective that only moves data, are ignored.
 int query_collective(fid_domain* domain, fi_collective_op collective, fi_collective_attr* attr,
                      std::uint64_t flags) noexcept;
 
@@ -76,6 +78,8 @@ int query_collective(fid_domain* domain, fi_collective_op collective, fi_collect
 //
 // The levels need each buffer in one piece. Pieces adjacent in memory count as one. Other inputs are copied
 // before the operation, and results are copied back when the operation completes.
+
+// A buffer in pieces.
 struct Pieces {
     const fi_ioc* list = nullptr;
     std::size_t count = 0;
@@ -93,7 +97,7 @@ struct Copies {
     void deliver() const;
 };
 
-// The same checks as make_request(const Call&).
+// Makes a request from the message form, with the same errors as make_request(const Call&).
 Result<Request> make_request(const fi_msg_collective& message, Pieces results, std::uint64_t flags);
 
 }  // namespace mcastcoll::ofi

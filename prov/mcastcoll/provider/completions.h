@@ -26,12 +26,12 @@ class Completions {
   public:
     Completions(fi_cq_format format, std::size_t capacity) : format_(format), ring_(capacity) {}
 
-    // The only call that does not need the lock of the queue.
+    // Whether there are completions. The only call that does not need the lock of the queue.
     bool any() const { return any_.load(std::memory_order_acquire); }
     std::size_t size() const { return ring_.size(); }
     std::size_t capacity() const { return ring_.capacity(); }
     void grow(std::size_t capacity) { ring_.grow(capacity); }
-    // There must be room.
+    // Adds a completion. There must be room.
     void push(const Completion& completion);
     // Returns the number of completions taken; -FI_EAGAIN if there is none, -FI_EAVAIL if the next one is an
     // error. Takes none if `buffer` is null. `source` may be null.

@@ -13,7 +13,8 @@
 
 namespace mcastcoll::provider {
 
-// guard() without delayed cancellation: for bodies without cancellation points, or inside guard().
+// Runs a body, and converts an exception to -FI_E*. Does not delay the cancellation of the thread: for bodies
+// without cancellation points, or inside guard().
 template <typename Body>
 auto contain(Body&& body) noexcept -> decltype(body()) {
     try {
@@ -21,13 +22,15 @@ auto contain(Body&& body) noexcept -> decltype(body()) {
     } catch (const std::bad_alloc&) {
         return -FI_ENOMEM;
     } catch (const std::exception& failure) {
-        log_line(Level::warn, "internal error: {}", failure.what());
+        log_line(Level::warn, "unexpected exception, the interrupted work fails with FI_EOTHER: {}",
+                 failure.what());
         return -FI_EOTHER;
     } catch (...) {
         return -FI_EOTHER;
     }
 }
 
+// Does the same as contain(), and delays the cancellation of the thread.
 template <typename Body>
 auto guard(Body&& body) noexcept -> decltype(body()) {
     const Uncancelled until_it_is_over;

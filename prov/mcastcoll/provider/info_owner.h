@@ -1,4 +1,4 @@
-// The owner of a list of libfabric's infos, and the request of one.
+// The owner of a list of libfabric's infos, and the request for a list.
 #pragma once
 
 #include <rdma/fabric.h>

@@ -163,7 +163,7 @@ Error refuse(Known name, std::string_view value, std::string_view why = {}) {
                                    value, why.empty() ? "" : ", ", why, allowed_by(*name.param))};
 }
 
-// The keys of FI_MCASTCOLL_EXPERIMENT, in the given way.
+// Lists the keys of FI_MCASTCOLL_EXPERIMENT, each written by `print`.
 template <typename Print>
 std::string experiments(Print print) {
     std::string all;
@@ -172,8 +172,8 @@ std::string experiments(Print print) {
     return all;
 }
 
-// The user's text. Numbers are read as text as well, because libfabric's own parser ignores trailing
-// characters.
+// Returns the user's value as text, or the default. Numbers are read as text as well, because libfabric's own
+// parser ignores trailing characters.
 std::string text_of(const Param& wanted) {
     if (const char* text = std::getenv(full_name(wanted).c_str()); text != nullptr && *text != '\0')
         return text;
@@ -242,7 +242,7 @@ class Reader {
             return complain(refuse("root_sync", text));
         settings.group.root_sync = RootSync::delay;
     }
-    // Reads a value with another room's parser.
+    // Reads a value with a parser of another folder.
     template <typename Value, typename Parse>
     void parsed(Known name, Value& out, Parse parse) {
         const std::string text = text_of(name);
@@ -338,7 +338,7 @@ Result<Settings> read_settings() {
     settings.inner = read.text_of("inner");
     if (strcasecmp(settings.inner.c_str(), "auto") == 0) settings.inner.clear();
     if (settings.inner.find("mcastcoll") != std::string::npos)
-        read.complain(refuse("inner", settings.inner, "it cannot be its own inner provider"));
+        read.complain(refuse("inner", settings.inner, "mcastcoll cannot be its own inner provider"));
     std::optional<Carrier> carrier;
     read.choice("multicast", carrier,
                 {{"auto", Carrier::automatic},

@@ -26,7 +26,7 @@ struct Settings {
     Carrier transport = Carrier::automatic;
     std::size_t receives = 1024;  // posted receives of a UD queue pair
     std::string iface;            // empty: the interface with the inner endpoint's address
-    int ip = 0;                   // 4, 6, or 0: the inner endpoint's
+    int ip = 0;                   // 4, 6, or 0: as the inner endpoint
     int ttl = 1;
     int port = 0;
     std::optional<engine::AddressScheme> address_scheme;  // empty: the cheapest
@@ -44,10 +44,10 @@ struct Settings {
     int linger_ms = 2000;
     int stall_timeout_s = 0;  // 0: never
     topology::Override topology;
-    bool has_gateways = false;           // between sites
+    bool has_gateways = false;           // gateways connect the sites
     std::vector<levels::Row> selection;  // the user's rows; the built-in rows follow
     transport::InterceptorSpec fault;
-    std::string stats;  // empty: none
+    std::string stats;  // prefix of the counters' files; empty: none
 };
 
 // Registers the variables with libfabric, for `fi_info -e`.

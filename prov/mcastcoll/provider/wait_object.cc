@@ -41,7 +41,9 @@ bool WaitObject::add(int descriptor) {
     event.events = EPOLLIN;
     event.data.fd = descriptor;
     if (epoll_ctl(poll_set_.get(), EPOLL_CTL_ADD, descriptor, &event) == 0 || errno == EEXIST) return true;
-    log_line(Level::warn, "cannot wait for descriptor {}: {}", descriptor, std::strerror(errno));
+    log_line(Level::warn,
+             "cannot add descriptor {} to a wait object: {}; the open or join that needs it fails",
+             descriptor, std::strerror(errno));
     return false;
 }
 

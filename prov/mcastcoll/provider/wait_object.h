@@ -24,11 +24,12 @@ class WaitObject {
     [[nodiscard]] bool add(int descriptor);
     void remove(int descriptor);
 
-    // Announces a sleep on the descriptor; called before the thread checks for work for the last time. Never
-    // reset, because the thread's wake-up is not reported and other threads may sleep on. If all checks are
-    // made under one lock, the thread either sees pending work or is woken.
+    // Announces a sleep on the descriptor; called before the thread checks for work for the last time. The
+    // announcement is never withdrawn, because the thread's wake-up is not reported and other threads may
+    // still sleep. If all checks are made under one lock, the thread either sees pending work or is woken.
     void arm() { armed_.store(true, std::memory_order_relaxed); }
-    // The same for the time of a call of sleep(). Any number of threads may sleep at the same time.
+    // Announces a sleep while this object lives, for calls of sleep(). Any number of threads may sleep at the
+    // same time.
     class Sleeper {
       public:
         explicit Sleeper(WaitObject& one) : wait_object_(one) {
@@ -44,10 +45,10 @@ class WaitObject {
     bool armed() const {
         return armed_.load(std::memory_order_relaxed) || sleepers_.load(std::memory_order_relaxed) > 0;
     }
-    // Wake threads that sleep or are about to sleep, so that they check for work again. wake() does so only
-    // if there are such threads and needs the lock. Only one of several sleepers is certain to wake; if it
-    // leaves work for others it must wake again.
+    // Wakes threads that sleep or are about to sleep, so that they check for work again. Only one of several
+    // sleepers is certain to wake; if it leaves work for others it must wake again.
     int wake_now();
+    // Does the same, but only if there are such threads. Needs the lock.
     void wake() {
         if (armed() && !woken_.exchange(true)) wake_now();
     }
