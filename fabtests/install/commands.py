@@ -24,6 +24,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 ELSEWHERE = "/tmp/elsewhere"
 LONGEST_S = 900  # a longer command counts as hung
+REPEAT_S = 8  # a command that took longer in the tree is not repeated with the installed files
 INLINE = re.compile(r"(man|fi_info|ompi_info|mpirun|mpiexec\S*|mcastcoll-\w+) \S")
 OF_THE_TREE = re.compile(r"(^|[\s(;])(\.|make|\S*\bautoreconf|(\.\.?/)?(build|util|fabtests|docs)\S*/\S+|cd|\./util/\S+)(\s|$)|\bbuild/|\bdocs/figures/")
 # Commands that run until stopped, or until a client has connected, with the port of each.
@@ -148,6 +149,7 @@ class Test:
     def __init__(self):
         self.passed = self.failed = self.logs = 0
         self.servers = []
+        self.long = set()  # commands not to repeat
 
     def say(self, where, command, reason="", seconds=None, said=""):
         took = "" if seconds is None else f" ({seconds:.1f} s)"
@@ -201,7 +203,10 @@ class Test:
             for library in re.findall(r"LD_PRELOAD[= ](?:\S*/)?(\S+\.so)", command):
                 if "loaded " + library not in said:
                     reason = f"{library} was not loaded"
-        self.say(where, command, reason, time.monotonic() - began, said)
+        took = time.monotonic() - began
+        if took > REPEAT_S:
+            self.long.add(command)
+        self.say(where, command, reason, took, said)
 
     def end_servers(self):
         for where, command, log, job, began in self.servers:
@@ -264,7 +269,7 @@ def main():
     for where, command in chosen:
         test.run(where, command, TOP, ". build/env; ")
     test.end_servers()
-    installed = [(where, command) for where, command in chosen if not OF_THE_TREE.search(command)]
+    installed = [(where, command) for where, command in chosen if not OF_THE_TREE.search(command) and command not in test.long]
     subprocess.run(["make", "-s", "-C", "build", "install"], check=True, env=ENVIRONMENT, stdout=subprocess.DEVNULL)
     if hides_components():
         ENVIRONMENT["OMPI_MCA_opal_mca_base_component_path"] = "SYSTEM_DEFAULT:USER_DEFAULT"  # as the README says

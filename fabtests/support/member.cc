@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <thread>
 
 namespace mcastcoll::fabtest {
 namespace {
@@ -17,6 +18,8 @@ void must(long result, const char* what) {
 }
 
 constexpr std::size_t kQueueEntries = 1024;
+// Polls without an entry before a waiting member sleeps; about a millisecond on a free processor.
+constexpr unsigned kYields = 1000;
 
 // Picks this member's entry from a comma-separated list; members take the entries in turns.
 std::string dealt(const std::string& list, unsigned rank) {
@@ -337,11 +340,18 @@ bool Member::progress() {
 
 bool Member::wait_until(std::chrono::milliseconds limit, const std::function<bool()>& holds) {
     const Clock::time_point deadline = Clock::now() + limit;
-    while (!holds()) {
-        if (progress()) continue;
+    for (unsigned fruitless = 0; !holds(); ++fruitless) {
+        if (progress()) {
+            fruitless = 0;
+            continue;
+        }
         if (Clock::now() > deadline) return false;
         if (board_.abandoned) fail("gave up, because another process failed");
-        sched_yield();
+        // Members outnumber processors: a member that waits for long leaves them to the others.
+        if (fruitless < kYields)
+            sched_yield();
+        else
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
     return true;
 }
