@@ -50,7 +50,7 @@ bool mcc_edge_key(const MccKeyPair* own, const MccPublicKey* other, MccEdgeKey* 
     return good;
 }
 
-// Sets a key and a nonce for a single secret. The salt makes both unique.
+// Derives the AES key and the nonce for one secret. The salt makes both unique.
 static void set_key(struct gcm_aes128_ctx* gcm, const MccEdgeKey* edge, const void* context,
                     size_t context_bytes, const uint8_t* salt, size_t salt_bytes) {
     struct {

@@ -43,9 +43,9 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     }
 }
 
-// The result is the same on every member. A communicator with more members than this host has processes
-// cannot be on one host. Only otherwise is every process looked up, because Open MPI creates its process
-// records on demand.
+// Returns whether all members are on this host. The result is the same on every member. A communicator with
+// more members than this host has processes cannot be on one host. Only smaller communicators need a look at
+// each process, for which Open MPI creates a process record on demand.
 static bool all_on_one_host(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     if (size > (int)ompi_process_info.num_local_peers + 1) return false;
@@ -142,7 +142,7 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     return g;
 }
 
-// Returns whether no data came through, by timeout or by a detected failure.
+// Returns whether the error means that the network did not deliver data.
 static bool is_of_network(int error) {
     return FI_ETIMEDOUT == error || FI_EHOSTUNREACH == error;
 }
@@ -218,7 +218,7 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     return mcc_error_class(error);
 }
 
-// Other providers may not use datagrams.
+// Returns whether the group needs datagrams between hosts. Providers other than mcastcoll may not use any.
 static bool needs_datagrams(const MccModule* m) {
     return m->hosts > 1 && !mcc_fabric_is_eager();
 }
@@ -234,8 +234,8 @@ static void probe(const MccModule* m, ompi_communicator_t* comm, MccHandshake* h
                    fabric->address_bytes);
 }
 
-// True: all members can take part and want to, and the setup handshake continues. False: the handshake has
-// ended, the reason is reported, and *rc is the caller's result.
+// Begins the setup handshake. True: all members can take part and want to, and the handshake continues.
+// False: the handshake has ended, the reason is reported, and *rc is the caller's result.
 static bool begin_handshake(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
@@ -282,7 +282,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccHandshake* hands
     }
     if (0 == rc && 0 == agreed->error) {
         error = join(g);
-        // Without shared memory (a full /dev/shm), members on one host would exchange multicast.
+        // Without shared memory (a full /dev/shm), members on one host would send multicasts to each other.
         const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
         *step = apart ? "shared memory of the host" : "join";
         rc = mcc_handshake_agree(handshake, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
@@ -318,8 +318,8 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     pthread_mutex_lock(&mcc_component.fabric.lock);
     mcc_progress_thread_for(g);
     pthread_mutex_unlock(&mcc_component.fabric.lock);
-    // Some rules apply within one site only. If the provider does not report sites, there is one. Several
-    // hosts may have the same name, so the provider's count replaces the count of names.
+    // Some rules apply within one site only. A provider that does not report sites counts as having one.
+    // Several hosts may have the same name, so the provider's number of hosts replaces the number of names.
     m->sites = 0 != g->join.sites ? g->join.sites : 1;
     if (0 != g->join.hosts) m->hosts = (int)g->join.hosts;
     if (!mcc_select(mcc_component.rules, m, g->join.size)) {

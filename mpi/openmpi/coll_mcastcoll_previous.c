@@ -12,9 +12,9 @@
 
 typedef void (*Function)(void);
 
-// The positions of a collective's two forms in Open MPI's structures.
+// The offsets of a collective's two forms in Open MPI's module structure and in the communicator's table.
 static const struct {
-    size_t in_module, held, held_module;  // offsets
+    size_t in_module, held, held_module;  // function in the module; function and module in the table
 } kFields[kMccCollectives][kMccForms] = {
 #define MCC_FIELD(field)                                                                     \
     {                                                                                        \
@@ -86,7 +86,7 @@ static void install_permanently(MccModule* m, ompi_communicator_t* comm) {
     }
 }
 
-// The references to the modules are exchanged together with the modules.
+// A module's reference moves together with the module between `previous` and the communicator.
 void mcc_restore_modules(MccModule* m, ompi_communicator_t* comm, const MccSavedModules* saved) {
     for (int i = 0; i < kMccCollectives; ++i) {
         MccPrevious* previous = &m->previous[kMccBlocking][i];

@@ -1,6 +1,6 @@
-// Observes processes of this host. Number and start time identify a process, so that a later process with the
-// same number is not mistaken for the earlier one. Only the kernel decides whether a process lives; a slow or
-// stopped process counts as alive.
+// Checks whether processes of this host still exist. Number and start time identify a process, so that a
+// later process with the same number is not mistaken for the earlier one. Only the kernel decides whether a
+// process lives; a slow or stopped process counts as alive.
 
 #include <errno.h>
 #include <signal.h>
@@ -29,8 +29,8 @@ static int read_state(int64_t number, char* state, uint64_t* start) {
     return 0;
 }
 
-// Digest of the boot ID and the PID namespace: equal for processes that use the same process numbers. 0:
-// unknown.
+// Returns a digest of the boot ID and the PID namespace: equal for processes that use the same process
+// numbers. 0: unknown.
 static uint64_t number_space(void) {
     char boot[64] = "", space[64] = "";
     FILE* file = fopen("/proc/sys/kernel/random/boot_id", "re");

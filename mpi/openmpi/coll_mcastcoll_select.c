@@ -92,7 +92,7 @@ static bool parse_route(MccRuleWord word, MccRoute* route) {
     return false;
 }
 
-// 1: a rule, 0: an empty line, -1: neither.
+// Parses a line. Returns 1 for a rule, 0 for an empty line, -1 for an invalid line.
 static int parse_line(const char* text, Rule* rule) {
     const MccRuleLine line = mcc_rule_line(text, strlen(text));
     const MccRuleWord *words = line.words, *pml = &words[kMccRuleMore];
