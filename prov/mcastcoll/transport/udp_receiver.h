@@ -1,6 +1,6 @@
-// One receiving socket, bound to a port shared by all processes of the host (each gets its own copy of a
-// multicast), with memberships up to the kernel's limit. Receives only groups joined by this socket on its
-// own interface, and unicasts to the port.
+// One receiving socket with memberships up to the kernel's limit. The socket is bound to a port that all
+// processes of the host share; each socket gets its own copy of a multicast. Receives only groups joined by
+// this socket on its own interface, and unicasts to the port.
 #pragma once
 
 #include "transport/udp_socket.h"

@@ -1,4 +1,5 @@
-// WatchListener: the listening TCP socket through which other hosts watch this process (peer_watch.h).
+// WatchListener: the listening TCP socket through which other hosts watch this process for its death
+// (peer_watch.h).
 //
 // Watchers connect, send the token of this process's watch point, and wait for the end of the connection. The
 // kernel serves watchers without this process's help: connections wait in the backlog. When the backlog is a
