@@ -29,7 +29,8 @@ Error failure(const char* what, long code) {
     return {static_cast<int>(-code), fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-code)))};
 }
 
-// The private endpoint has the same IP address as the application's endpoint, and its own port.
+// Clears the port in the address of the application's endpoint: the private endpoint has the same IP address
+// and its own port.
 void clear_port(void* address, std::size_t length) {
     if (address == nullptr || length < sizeof(sockaddr_in)) return;
     auto* any = static_cast<sockaddr*>(address);
@@ -38,7 +39,7 @@ void clear_port(void* address, std::size_t length) {
         static_cast<sockaddr_in6*>(address)->sin6_port = 0;
 }
 
-// An address contains the scope of its owner's process, a number valid only on the owner's host.
+// Returns a peer's address with the scope that is valid on this host (SocketAddress::seen_from).
 wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& peer) {
     const auto from = transport::SocketAddress::from_bytes(own),
                to = transport::SocketAddress::from_bytes(peer);
@@ -58,7 +59,7 @@ provider::InfoOwner private_info(const fi_info* inner) {
     info->rx_attr->caps = FI_MSG | FI_RECV;
     info->tx_attr->op_flags = info->rx_attr->op_flags = 0;
     info->handle = nullptr;
-    // Only the collective endpoint uses the private endpoint, with the fabric's lock held.
+    // Only the collective endpoint uses the private endpoint, while it holds the fabric's lock.
     info->domain_attr->threading = FI_THREAD_DOMAIN;
     info->domain_attr->control_progress = info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     std::free(info->dest_addr);

@@ -88,9 +88,9 @@ class Messenger final : private group::Outbox::Port {
 
     // A descriptor, readable when poll() has work; -1 if the inner provider has none.
     int descriptor() const { return descriptor_; }
-    // Returns false if the caller must not sleep on the descriptor: poll() has work, or the descriptor must
-    // first be cleared of old events. Clearing may take a millisecond in which no other event wakes the
-    // thread, and is done only with may_pause.
+    // Returns false if the caller must not sleep on the descriptor, because poll() has work or the descriptor
+    // still reports old events. With may_pause, clears old events, which may take a millisecond in which no
+    // other descriptor wakes the thread.
     bool prepare_wait(bool may_pause = true);
     // True if work is pending without a signal from a descriptor.
     bool must_poll() const {
@@ -140,7 +140,7 @@ class Messenger final : private group::Outbox::Port {
     std::vector<Request> requests_;
     std::vector<Request*> free_small_, free_large_, waiting_, blocked_receives_;
     Request* latest_receive_ = nullptr;  // the last receive posted, which is filled last
-    bool called_back_ = false;           // is_starved() could cancel the latest receive
+    bool called_back_ = false;           // the latest receive was cancelled by is_starved(): it was unused
     // Number of messages that wait for a peer, and the last round of flush() in which the peer accepted
     // nothing.
     struct Backlog {

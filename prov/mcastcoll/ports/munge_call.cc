@@ -17,7 +17,7 @@ struct MungeCall::Outcome {
     MungeAnswer answer;
 };
 
-// The thread's data. Only the outcome is shared with other threads.
+// The data of a call's thread. Only the outcome is shared with other threads.
 struct MungeWork {
     bool encodes;
     std::string socket;

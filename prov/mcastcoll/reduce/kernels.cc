@@ -1,6 +1,6 @@
-// A loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
-// The compiler builds the table of pointers from the same lists, so a new datatype or operator takes a single
-// line.
+// The kernels: one loop, instantiated for every pair of the two type lists below and, on x86, for three
+// instruction sets. The compiler builds the table of pointers from the same lists, so a new datatype or
+// operator takes a single line.
 #include "reduce/kernels.h"
 
 #include <array>
@@ -42,7 +42,7 @@ using Modular =
     std::conditional_t<sizeof(T) <= sizeof(unsigned), unsigned,
                        std::conditional_t<sizeof(T) <= sizeof(std::uint64_t), std::uint64_t, Uint128>>;
 
-// An operator without a form for a datatype has no kernel.
+// The operators. An operator whose apply() does not accept a datatype has no kernel for the datatype.
 template <typename Before>
 struct First {
     template <Ordered T>
@@ -161,11 +161,12 @@ constexpr Combine kernel() {
 
 constexpr std::size_t kDatatypes = std::tuple_size_v<Datatypes>, kOperators = std::tuple_size_v<Operators>;
 
-// One row of the table: a datatype; then the whole table.
+// Returns one row of the table: the kernels of datatype T.
 template <Width kWidth, typename T, typename... Op>
 constexpr std::array<Combine, kOperators> row(std::type_identity<std::tuple<Op...>>) {
     return {kernel<T, Op, kWidth>()...};
 }
+// Returns the table: a row for each datatype.
 template <Width kWidth, typename... T>
 constexpr std::array<std::array<Combine, kOperators>, kDatatypes> table(
     std::type_identity<std::tuple<T...>>) {
@@ -192,7 +193,8 @@ const auto& best_table() {
     return plain;
 }
 
-// A caller may pass a value that is no enumerator, so the value goes through the underlying type.
+// Converts an enumerator to an index. A caller may pass a value that is not an enumerator, so the conversion
+// goes through the underlying type.
 template <typename Enumerator>
 std::size_t index_of_value(Enumerator value) {
     return static_cast<std::size_t>(static_cast<std::underlying_type_t<Enumerator>>(value));
