@@ -229,8 +229,8 @@ static bool same_address(const MccAddress* a, const MccAddress* b) {
     return a->family == b->family && 0 == memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-// Sorts `owned` by address. Returns the first entry whose successor has the same address on another network
-// stack, or NULL.
+// Sorts `owned` by address. Returns the first of two neighbouring entries with the same address on different
+// network stacks, or NULL.
 static const Owned* find_shared(Owned* owned, size_t count) {
     qsort(owned, count, sizeof(*owned), compare_owned);
     for (size_t i = 1; i < count; ++i)

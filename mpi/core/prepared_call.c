@@ -153,7 +153,7 @@ static int prepare_scatter(MccPreparedCall* p, const MccLayout* in, const MccLay
     const bool in_place = is_in_place(out->base);
     const MccLayout source = times(in, p->members);
     const int error = exchange(p, &source, p->members * p->block, in_place ? NULL : out, p->block);
-    // In place, the root's own block stays unchanged.
+    // With MPI_IN_PLACE, the root's own block stays where it is: input and output are the same.
     if (0 == error && in_place) p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input + p->self * p->block;
     return error;
 }
@@ -197,7 +197,8 @@ static int prepare_reduction(MccPreparedCall* p, const MccArguments* args) {
     return 0;
 }
 
-// False: the counts are invalid, which MPI reports.
+// Stores the distribution of a reduce_scatter's result by the counts. False: the counts are invalid, which
+// MPI reports.
 static bool distribute_by_counts(MccPreparedCall* p, MccList counts) {
     const int64_t members = (int64_t)p->members;
     if (NULL == counts.at) return false;

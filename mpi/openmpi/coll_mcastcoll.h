@@ -50,7 +50,7 @@ typedef struct {
 typedef struct {
     MccJoin join;         // first field; without MccRun, operations are posted and polled for
     unsigned known;       // bits of enum fi_collective_op accepted by the provider for this group
-    bool failed;          // an operation failed; every further operation fails
+    bool failed;          // an operation failed; every later operation fails, too
     atomic_uint waiting;  // length of the backlog of requests, which starts at `first`:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of the communicator, which may have been freed
@@ -240,7 +240,7 @@ static inline bool mcc_is_enabled(int collective, MccForm form) {
 
 // coll_mcastcoll_settings.c
 void mcc_settings_register(const mca_base_component_t* component);
-// False: a parameter is out of range; the component's reason says which.
+// Checks the parameters. False: a parameter is out of range; the component's reason names the parameter.
 bool mcc_settings_check(void);
 bool mcc_pml_is(const char* name);  // compares with the selected point-to-point layer, after its selection
 
@@ -263,7 +263,8 @@ bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_
 // module serves because it is faster, and for which calls both sides are measured. The rules come from a file
 // and from a built-in table. They are the same on every rank; the modex records verify this.
 typedef struct MccRules MccRules;
-// path: NULL or empty for the built-in rules only. Returns rules to be freed, or NULL with a reason.
+// Reads the rules. path: the file, or NULL or empty for the built-in rules only. Returns rules that the
+// caller frees, or NULL with a reason.
 MccRules* mcc_rules_read(const char* path, char* reason);
 uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state);
 // Prints the rules to the component's output, in the form of the file.
@@ -435,8 +436,8 @@ bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 
 // coll_mcastcoll_run.c
-// Returns whether a member was lost or an operation failed. Then all further calls fail, also those of the
-// previous modules, since the members may have made different numbers of calls.
+// Returns whether a member was lost or an operation failed. Then all later calls fail, even calls that a
+// previous module would serve, since the members may have made different numbers of calls.
 bool mcc_has_failed(const MccModule* m);
 // Decides which side serves the call, by values that MPI makes equal on every rank (collective and bytes, see
 // coll_mcastcoll_select.c) and by the collectives of the group. First forms the group if the group is due.

@@ -27,9 +27,9 @@ static void module_construct(MccModule* m) {
     (void)atomic_fetch_add(&mcc_component.modules, 1);
 }
 
-// In MPI_Finalize, the last module closes the provider, before Open MPI closes its point-to-point layer.
-// mtl/ofi installs a memory monitor in libfabric and removes the monitor when mtl/ofi closes, but libfabric's
-// registration caches call the monitor until they close.
+// In MPI_Finalize, the last module closes the provider, before Open MPI closes its point-to-point layer:
+// mtl/ofi installs a memory monitor in libfabric and removes it when mtl/ofi closes, but libfabric's
+// registration caches call the monitor until they are closed with the provider.
 static void module_destruct(MccModule* m) {
     if (NULL != m->group) mcc_group_orphan(m->group);
     m->group = NULL;

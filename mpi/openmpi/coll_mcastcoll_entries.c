@@ -85,7 +85,7 @@ static MccRoute prepare(MccCall* call, const MccArguments* args) {
                                        kMccBlocking == call->form ? &call->module->bounce : &call->memory);
     call->longest = mcc_longest_part(call);
     if (0 == error) return kMccHere;
-    // A local error after every rank has decided for the group.
+    // The preparation failed on this member after every member has decided for the group.
     mcc_bounce_trim(&call->memory, 0);
     call->rc = mcc_fail(call->module->group, call, error);
     return kMccOver;

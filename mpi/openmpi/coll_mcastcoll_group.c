@@ -161,9 +161,9 @@ static void try_again(MccModule* m, int error) {
     if (is_of_network(error) && ++m->attempts < kMaxAttempts) put_off(m);
 }
 
-// A join between hosts usually times out for a reason that affects every communicator of the job, such as a
-// firewall. So for some time this process, and every communicator with this process, begins no further join
-// between hosts.
+// Records the result of a join. A join between hosts usually times out for a reason that affects every
+// communicator of the job, such as a firewall. So for some time no communicator with this process begins
+// another join between hosts.
 static void note_join(const MccModule* m, int error) {
     MccComponent* c = &mcc_component;
     static const double kFirstBackoffS = 60, kTimes = 4, kLongestBackoffS = 3600;

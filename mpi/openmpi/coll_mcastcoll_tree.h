@@ -2,12 +2,12 @@
 // no time limit, since a member may compute for hours before it sends. Waiting ends with an error when a
 // member is lost.
 //
-// A dead member never sends. So each waiting member checks ten times a second whether the processes of the
-// other members on its own host still exist. A member that finds a process gone sends a notice to the parent
-// and the children of the lost member, which wait for the lost member. A member that receives a notice leaves
-// the tree with an error and sends this error to its own parent and children in place of the expected
-// message. So all members learn of a death in bounded time, provided that another member runs on the host of
-// the lost one.
+// A dead member never sends. So each waiting member checks ten times a second whether processes of other
+// members on its own host still exist, eight of them at a time. A member that finds a process gone sends a
+// notice to the parent and the children of the lost member, which wait for the lost member. A member that
+// receives a notice leaves the tree with an error and sends this error to its own parent and children in
+// place of the expected message. So all members learn of a death in bounded time, provided that another
+// member runs on the host of the lost one.
 
 #ifndef MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_TREE_H
 #define MCASTCOLL_MPI_OPENMPI_COLL_MCASTCOLL_TREE_H

@@ -41,8 +41,8 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     return NULL != *best ? max : refusal;
 }
 
-// Open MPI chooses the first component among those with the highest priority; this component is the first of
-// the list.
+// Returns the priority of the best other component. Among components with the same priority, Open MPI chooses
+// the first in its list, which is this component.
 static int query_windows(struct ompi_win_t* win, void** base, size_t size, int unit,
                          struct ompi_communicator_t* comm, struct opal_info_t* info, int flavor) {
     Osc* best;

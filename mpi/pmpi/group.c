@@ -175,7 +175,8 @@ static PmpiGroup* make(MPI_Comm comm) {
             pthread_mutex_unlock(&pmpi.provider.lock);
             if (0 == g->join.rank) pmpi_log(1, "serves communicator '%s', %d members", name, g->join.size);
         } else if (0 == g->join.rank) {
-            pmpi_log(1, "leaves communicator '%s', %d members: %s", name, g->join.size, reason);
+            pmpi_log(1, "leaves communicator '%s', %d members, to MPI's own collectives: %s", name,
+                     g->join.size, reason);
         }
     }
     pthread_mutex_lock(&pmpi.provider.lock);
@@ -184,9 +185,9 @@ static PmpiGroup* make(MPI_Comm comm) {
     return g;
 }
 
-// Communicators being freed by this thread. Their delete callbacks may call collectives, which must be PMPI's
+// A communicator that this thread is freeing. Its delete callbacks may call collectives, which must be PMPI's
 // on every member, since the group is closed before. During these callbacks MPICH frees the communicator's
-// list of attributes, so the attribute cannot be looked up.
+// list of attributes, so that the attribute with the group cannot be looked up.
 typedef struct Freeing {
     MPI_Comm comm;
     const struct Freeing* outer;  // the communicator in whose callback this communicator is freed

@@ -142,7 +142,7 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
 
 Result<void> Messenger::make_buffers(const fi_info* info) {
     const std::size_t bytes = (kReceives + kLargeSends) * kMessageBytes + kSmallSends * kSmallMessageBytes;
-    // Not cleared: pages that are never used take no memory.
+    // The buffers are not cleared, so that pages that are never used take no memory.
     buffers_.reset(new std::byte[bytes]);
     if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
         const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,

@@ -4,8 +4,8 @@
 //
 // send() copies a message into a buffer of a fixed pool, so the caller's memory is free on return. The pools
 // bound the number of messages in flight. can_send() is false when a pool or the caller's share of a pool is
-// used up. Callers that cannot come back later use queue_message(): the message waits in the outbox until
-// there is room, and later messages wait too.
+// used up. A caller that cannot try again later uses queue_message(): the message waits in the outbox until
+// there is room, and all later messages wait behind this message.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -92,7 +92,7 @@ class Messenger final : private group::Outbox::Port {
     // still reports old events. With may_pause, clears old events, which may take a millisecond in which no
     // other descriptor wakes the thread.
     bool prepare_wait(bool may_pause = true);
-    // True if work is pending without a signal from a descriptor.
+    // True if poll() has work that no descriptor signals.
     bool must_poll() const {
         return !waiting_.empty() || (!outbox_.empty() && has_room(outbox_.next_bytes()));
     }

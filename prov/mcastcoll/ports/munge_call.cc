@@ -33,7 +33,8 @@ struct MungeWork {
         outcome->state.store(outcome->answer.state, std::memory_order_release);
         return nullptr;
     }
-    // Returns 0 or an errno value. The thread blocks all signals, which belong to the application.
+    // Starts the thread with all signals blocked, since signals are for the application's threads. Returns 0
+    // or an errno value.
     static int start(std::unique_ptr<MungeWork> work) {
         pthread_attr_t attributes;
         if (const int error = pthread_attr_init(&attributes); error != 0) return error;

@@ -23,7 +23,7 @@ namespace {
 __extension__ using Int128 = __int128;
 __extension__ using Uint128 = unsigned __int128;
 
-// In the order of enum fi_datatype. Older headers have no names for the last two.
+// The datatypes in the order of enum fi_datatype. Older headers have no names for the last two.
 using Datatypes = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
                              std::uint32_t, std::int64_t, std::uint64_t, float, double, std::complex<float>,
                              std::complex<double>, long double, std::complex<long double>, Int128, Uint128>;
@@ -77,7 +77,7 @@ struct Bitwise {
     }
 };
 
-// In the order of enum fi_op.
+// The operators in the order of enum fi_op.
 using Operators = std::tuple<First<std::less<>>, First<std::greater<>>, Arithmetic<std::plus<>>,
                              Arithmetic<std::multiplies<>>, Logical<std::bit_or<>>, Logical<std::bit_and<>>,
                              Bitwise<std::bit_or<>>, Bitwise<std::bit_and<>>, Logical<std::bit_xor<>>,
@@ -89,8 +89,8 @@ concept Allowed = requires(T value) {
     { Op::apply(value, value) } -> std::same_as<T>;
 };
 
-// Some bytes of an extended number are padding, which is left unchanged: register contents of this process
-// must not leak into a packet.
+// Bytes of a long double without padding. store_extended() does not write the padding of an 80-bit number, so
+// that register contents of this process do not leak into a packet.
 constexpr std::size_t kExtendedBytes =
     std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
 inline void store_extended(std::byte* to, long double value) {

@@ -34,8 +34,8 @@ struct HostIdentity {
     std::uint64_t net_namespace = 0;
     // User ids have the same meaning.
     std::uint64_t user_namespace = 0;
-    // The file system of the shared memory: every tmpfs mount has a device number of its own, and a directory
-    // of another tmpfs bind-mounted here has another inode.
+    // The file system of the shared memory, /dev/shm: every tmpfs mount has its own device number, and if a
+    // directory of a tmpfs is bind-mounted there, its inode differs from that of the tmpfs's root.
     std::uint64_t shm_device = 0;
     std::uint64_t shm_inode = 0;
     // Shared memory segments are private to their user, and only the same user may read a process's memory.

@@ -25,7 +25,7 @@ class Machine {
     // Example: "package:2 numa:2 l3:2 core:8 pu:2".
     static Result<Machine> of_synthetic(const std::string& description) { return load(description.c_str()); }
 
-    // The processors of this process: its binding, or those of its control group.
+    // The processors to which this process is bound; for an unbound process, all processors that it may use.
     Processors own() const;
     // The processors of the machine that this process's control group may use.
     Processors allowed() const;

@@ -7,11 +7,11 @@
 // - the site or segment shares a cluster with the other members without it (the join's probe finds out
 //   whether multicast reaches them);
 // - the host is alone, because nothing shows that it can share memory;
-// - a level inside the host is alone if no deeper level is known either (an unbound process), else shares a
-//   cluster with similar members (a machine without such a level).
+// - a level inside the host is alone if no deeper level is known either (an unbound process). Otherwise the
+//   machine does not have the level, and the member shares a cluster with the other such members.
 //
-// If a process knows another segment than the first rank of its host, the first rank's segment counts: only
-// one process of a host needs the multicast.
+// If the processes of a host have different segments, the segment of the host's first rank counts for all of
+// them: only one process of a host needs the multicast.
 //
 // A level connects, in each of its clusters, the clusters of the next inner level. The innermost level
 // connects processes, and so does the host, whatever is inside it. A level with a single inner cluster

@@ -27,8 +27,8 @@ constexpr std::int64_t kMaxKeepaliveSeconds = 10;
 constexpr Nanoseconds kLasting = Nanoseconds::from_ms(10'000);
 // A connection request counts as unanswered after this time.
 constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
-// After this number of consecutive short connections, a peer behind gateways counts as dead; other peers get
-// no new connection for a second (kPause).
+// After this number of consecutive short connections, a peer counts as dead if gateways are in use. Otherwise
+// the next connection request waits for kPause.
 constexpr unsigned kMaxClosings = 3;
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(1000);
 

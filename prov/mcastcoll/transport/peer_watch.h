@@ -12,9 +12,9 @@
 //     its host is gone         neither this port nor another port of the host has answered for the host
 //                              timeout, which is minutes
 //
-// Silence of the network or the host alone thus ends no watch before the host timeout. Nor does a listener
-// that accepts no connection while its host is alive. Keepalive counts whole seconds and probes at intervals
-// of up to ten seconds, so the death of a host may be detected that much later.
+// Silence of the network or the host thus ends no watch before the host timeout. A listener that accepts no
+// connection while its host is alive ends no watch at all. Keepalive counts whole seconds and probes at
+// intervals of up to ten seconds, so the death of a host may be detected that much later.
 #pragma once
 
 #include <unistd.h>

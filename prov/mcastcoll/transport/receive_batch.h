@@ -36,7 +36,7 @@ class ReceiveBatch {
     const std::size_t max_payload_;
     const bool runs_;
     const std::size_t at_once_;  // messages per system call
-    // Not cleared: pages without received data stay unmapped.
+    // The buffers are not cleared, so that pages without received data stay unmapped.
     std::unique_ptr<std::byte[]> buffers_;
     std::array<SocketAddress, kBatch> sources_;
     std::array<mmsghdr, kBatch> messages_{};

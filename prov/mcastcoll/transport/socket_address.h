@@ -66,7 +66,7 @@ class SocketAddress {
 
     const sockaddr* data() const { return &storage_.any; }
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(data()), size())); }
-    // For the kernel to write into, at most capacity() bytes.
+    // The memory into which the kernel writes an address, at most capacity() bytes.
     sockaddr* data() { return &storage_.any; }
     socklen_t size() const;
     static constexpr socklen_t capacity() { return sizeof(sockaddr_in6); }

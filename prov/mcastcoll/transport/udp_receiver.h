@@ -9,7 +9,7 @@ namespace mcastcoll::transport {
 
 struct UdpReceiver {
     Result<void> open(const UdpMulticastOptions& options, std::uint16_t at);
-    // ENOBUFS or ENOMEM: the kernel allows no further membership on this socket.
+    // Joins a group on this socket. ENOBUFS or ENOMEM: the kernel allows no more memberships on this socket.
     Result<void> join(const SocketAddress& group);
     void leave(const SocketAddress& group);
     std::uint64_t drops() const;

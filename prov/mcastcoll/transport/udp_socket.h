@@ -24,7 +24,7 @@
 namespace mcastcoll::transport {
 
 struct UdpMulticastOptions : MulticastOptions {
-    // 0: the system's default. Only privileged processes are granted more than the system's limit.
+    // Buffer sizes. 0: the system's default. Only privileged processes get more than the system's limit.
     std::size_t receive_buffer_bytes = 0;
     std::size_t send_buffer_bytes = 0;
     // Lets runs of datagrams travel as one message if the kernel supports it. Off: each datagram is sent,
@@ -49,8 +49,9 @@ Result<void> set_options(int descriptor, std::initializer_list<SocketOption> opt
 Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
 // Makes the socket receive only groups joined by this socket, not groups joined by other sockets of the host.
 Result<void> receive_own_groups(int descriptor, int family);
-// how: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. Returns 0 or an errno value; ENOBUFS or ENOMEM: the kernel
-// allows no further membership on this socket. Allocates no memory, because destructors leave groups.
+// Joins or leaves a group. how: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. Returns 0 or an errno value; ENOBUFS
+// or ENOMEM: the kernel allows no more memberships on this socket. Allocates no memory, because destructors
+// leave groups.
 int change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);
 // True for errno values that mean that the kernel has no room to send now.
 bool is_full(int error);

@@ -193,7 +193,7 @@ void VerbsHub::describe(const ibv_device_attr& limits, const ibv_port_attr& port
         max_memberships_ = std::min(max_memberships_, static_cast<std::size_t>(limits.max_mcast_grp));
     device_ = fmt::format("{}:{}, {}", ibv_get_device_name(id_->verbs->device), id_->port_num,
                           ethernet_ ? "RoCE" : "InfiniBand");
-    // On RoCE the address is the interface's, on InfiniBand the port's GID.
+    // On RoCE the local address is the interface's address, on InfiniBand the port's GID.
     if (ethernet_) {
         local_ = *options_.address();
     } else {

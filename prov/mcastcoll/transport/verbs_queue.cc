@@ -277,7 +277,7 @@ bool VerbsQueue::prepare_wait() {
     flush_posts();
     ibv_cq* which = nullptr;
     void* context = nullptr;
-    // At most one event, because each one was requested.
+    // Takes the event of the last request. There is at most one event, because each must be requested.
     if (ibv_get_cq_event(channel_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
     if (ibv_req_notify_cq(received_.get(), 0) != 0) return false;
     // A completion from before this request for an event causes no event.

@@ -14,7 +14,7 @@ class WaitSet {
     Result<void> add(int descriptor);
     // Sets whether input on this descriptor, which was added before, ends a sleep.
     void set_wakes(int descriptor, bool wakes) const;
-    // False: the alarm could not be set, so no thread may sleep.
+    // Sets the time at which a sleep ends. False: the alarm could not be set, so no thread may sleep.
     bool set_alarm(Nanoseconds time);
     // Sets the alarm only if `time` is earlier than the present alarm.
     void bring_forward(Nanoseconds time) {

@@ -49,7 +49,7 @@ class WatchListener {
 
 // Sends the token to a listener; returns 0 or an errno value.
 int send_watch_token(int connection, std::uint32_t token);
-// False once the other side has closed. Received data is discarded.
+// False once the other side has closed the connection. Discards received data.
 bool is_connection_open(int descriptor);
 
 }  // namespace mcastcoll::transport
