@@ -139,7 +139,7 @@ static int component_open(void) {
     if (c->ready && c->verbose >= 2 && 0 == ompi_process_info.my_name.vpid) mcc_rules_print(c->rules);
     if (OMPI_SUCCESS != mcc_peers_open()) {
         MCC_VERBOSE(1,
-                    "coll/mcastcoll: cannot publish the address of this process, its communicators use Open "
+                    "coll/mcastcoll: cannot publish the address of this process: its communicators use Open "
                     "MPI's own collectives");
     }
     return OMPI_SUCCESS;

@@ -8,11 +8,12 @@
 
 #include "coll_mcastcoll.h"
 
-// Returns whether this may be one of Open MPI's own calls that find the number of a new communicator. Open
-// MPI starts these calls from within its progress; for MPI_Comm_idup at a different place in the
-// communicator's call order on each rank. For an inter-communicator they are a reduction and a broadcast of
-// one int on the local communicator of each side. A program's own call of this size may use a different
-// datatype on each rank, so only the size can decide.
+// Returns whether this may be a call by which Open MPI itself finds the number of a new communicator. Open
+// MPI starts such calls from within its progress, for MPI_Comm_idup at a different place in the
+// communicator's call order on each rank, so the group cannot serve them. For an inter-communicator these
+// calls are a reduction and a broadcast of one int on the local communicator of each side. A program's own
+// call of this size may use a different datatype on each rank, so the decision uses only the size and the
+// operator.
 static bool is_of_open_mpi(const MccCall* call, const MccArguments* args, size_t bytes) {
     if (kMccNonblocking != call->form) return false;
     if (kMccBcast == args->collective) return sizeof(int) == bytes;

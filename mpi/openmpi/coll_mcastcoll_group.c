@@ -44,8 +44,8 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
 }
 
 // Returns whether all members are on this host. The result is the same on every member. A communicator with
-// more members than this host has processes cannot be on one host. Only smaller communicators need a look at
-// each process, for which Open MPI creates a process record on demand.
+// more members than this host has processes cannot be on one host. Only the members of smaller communicators
+// are looked up, because each look-up makes Open MPI create a record of the process.
 static bool all_on_one_host(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     if (size > (int)ompi_process_info.num_local_peers + 1) return false;
@@ -213,7 +213,8 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     // Open MPI's own collectives would wait for the lost member forever.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
     if (lost >= 0) snprintf(name, sizeof(name), "rank %d", lost);
-    opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s was lost: %s",
+    opal_output(0,
+                "coll/mcastcoll: a call on communicator %s fails on rank %d of %d, because %s was lost: %s",
                 comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), name, fi_strerror(error));
     return mcc_error_class(error);
 }

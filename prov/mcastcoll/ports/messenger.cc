@@ -70,8 +70,8 @@ provider::InfoOwner private_info(const fi_info* inner) {
     if (ip) {
         clear_port(info->src_addr, info->src_addrlen);
     } else if (info->addr_format == FI_ADDR_STR && info->src_addr != nullptr) {
-        // A name must be unique. If the name begins like shm's own names, shm makes the name unique by
-        // appending a number.
+        // The name of the private endpoint must be unique: to a name that begins like its own names, shm
+        // appends a number that makes the name unique.
         std::free(info->src_addr);
         const std::string name = fmt::format("fi_shm://{}", getpid());
         info->src_addr = strdup(name.c_str());
@@ -98,7 +98,7 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
     const provider::InfoOwner info = private_info(inner);
     if (!info) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (int rc = fi_domain(fabric_, info.get(), domain_.out(), nullptr); rc != 0)
-        return failure("private domain", rc);
+        return failure("cannot open the private domain", rc);
 
     fi_cq_attr cq_attr{};
     cq_attr.size = kReceives + kSmallSends + kLargeSends;
@@ -111,7 +111,7 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
         cq_attr.wait_obj = FI_WAIT_NONE;
         rc = fi_cq_open(domain_.get(), &cq_attr, cq_.out(), nullptr);
     }
-    if (rc != 0) return failure("private completion queue", rc);
+    if (rc != 0) return failure("cannot open the private completion queue", rc);
 
     fi_av_attr av_attr{};
     av_attr.type = FI_AV_TABLE;
@@ -120,19 +120,19 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
         av_attr.type = FI_AV_MAP;
         rc = fi_av_open(domain_.get(), &av_attr, av_.out(), nullptr);
     }
-    if (rc != 0) return failure("private address vector", rc);
+    if (rc != 0) return failure("cannot open the private address vector", rc);
     if (rc = fi_endpoint(domain_.get(), info.get(), endpoint_.out(), nullptr); rc != 0)
-        return failure("private endpoint", rc);
+        return failure("cannot open the private endpoint", rc);
     if (rc = fi_ep_bind(endpoint_.get(), &cq_->fid, FI_SEND | FI_RECV); rc != 0)
-        return failure("private endpoint's queue", rc);
+        return failure("cannot bind the private endpoint to its queue", rc);
     if (rc = fi_ep_bind(endpoint_.get(), &av_->fid, 0); rc != 0)
-        return failure("private endpoint's addresses", rc);
-    if (rc = fi_enable(endpoint_.get()); rc != 0) return failure("enabling the private endpoint", rc);
+        return failure("cannot bind the private endpoint to its address vector", rc);
+    if (rc = fi_enable(endpoint_.get()); rc != 0) return failure("cannot enable the private endpoint", rc);
 
     std::size_t length = wire::kMaxAddressBytes;
     address_.resize(length);
     if (rc = fi_getname(&endpoint_->fid, address_.data(), &length); rc != 0)
-        return failure("private endpoint's name", rc);
+        return failure("cannot read the private endpoint's address", rc);
     address_.resize(length);
     inject_bytes_ = info->tx_attr->inject_size;
     const char* const provider = info->fabric_attr->prov_name;
@@ -147,7 +147,7 @@ Result<void> Messenger::make_buffers(const fi_info* info) {
     if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
         const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,
                                  memory_.out(), nullptr);
-        if (rc != 0) return failure("registering the private endpoint's buffers", rc);
+        if (rc != 0) return failure("cannot register the private endpoint's buffers", rc);
         memory_descriptor_ = fi_mr_desc(memory_.get());
     }
     std::byte* at = buffers_.get();
@@ -201,7 +201,7 @@ Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
     fi_addr_t result = FI_ADDR_UNSPEC;
     const wire::ByteString here = seen_from(address_, address);
     const int rc = fi_av_insert(av_.get(), here.data(), 1, &result, 0, nullptr);
-    if (rc != 1) return failure("a member's private address", rc < 0 ? rc : -FI_EINVAL);
+    if (rc != 1) return failure("cannot insert a member's private address", rc < 0 ? rc : -FI_EINVAL);
     backlogs_.try_emplace(result);
     peers_.emplace(address, result);
     return result;

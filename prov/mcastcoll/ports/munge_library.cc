@@ -33,7 +33,8 @@ struct Library {
     }
 };
 
-// Never closed or destroyed at exit, because threads may still be using the library.
+// Returns the loaded library, which is never closed or destroyed at exit, because threads may still be using
+// it.
 const Library& library() {
     static const Library& loaded = *new Library([] {
         Library found;

@@ -27,12 +27,13 @@ struct HostIdentity {
     // The boot id, which identifies a running kernel. The machine's name or id does not: images and clones of
     // a machine share it.
     std::string boot;
-    // Process ids have the same meaning: a peer's death is detected and its memory is read by process id.
+    // Process ids mean the same processes within one namespace only. A peer's death is detected and its
+    // memory is read by process id.
     std::uint64_t pid_namespace = 0;
-    // 127.0.0.1 and abstract sockets have the same meaning. Virtual hosts on one machine may differ in this
-    // namespace only.
+    // 127.0.0.1 and abstract sockets lead to the same processes within one namespace only. Virtual hosts on
+    // one machine may differ in this namespace only.
     std::uint64_t net_namespace = 0;
-    // User ids have the same meaning.
+    // User ids mean the same users within one namespace only.
     std::uint64_t user_namespace = 0;
     // The file system of the shared memory, /dev/shm: every tmpfs mount has its own device number, and if a
     // directory of a tmpfs is bind-mounted there, its inode differs from that of the tmpfs's root.

@@ -66,7 +66,8 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address, std::uint32_t scope) {
         // EACCES: only privileged processes may use this port. The other candidates are not privileged ports.
         if (code != EADDRINUSE && code != EACCES) break;
     }
-    return system_error(code, fmt::format("no rendezvous socket at {}", refused));
+    return system_error(
+        code, fmt::format("cannot bind the socket by which peers find this process to {}", refused));
 }
 
 int Rendezvous::send(Bytes inner_address, unsigned attempt, Bytes bytes) {

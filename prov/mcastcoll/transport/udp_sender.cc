@@ -98,7 +98,7 @@ bool UdpSender::give_up_runs(int code) {
 // Returns the number of datagrams, at least one, to send as one message.
 std::size_t UdpSender::run_length(std::span<const Datagram> datagrams) const {
     const std::size_t unit = size_of(datagrams[0]);
-    // A datagram that is too long is sent alone and gets its error alone.
+    // A datagram that is too long is sent alone, so that its error concerns no other datagram.
     if (!sends_runs_ || unit == 0 || unit > max_payload_) return 1;
     const std::size_t max =
         std::min({datagrams.size(), kMaxRunDatagrams, std::max<std::size_t>(1, kMaxRunBytes / unit)});

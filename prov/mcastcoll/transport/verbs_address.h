@@ -24,8 +24,8 @@ inline constexpr const char* kRdmaDevices = "/sys/class/infiniband";
 Gid gid_of(const SocketAddress& address);
 // The address of a GID, with port 0. A mapped address becomes IPv4.
 SocketAddress address_of(const Gid& gid);
-// Whether a subnet manager chose the group. Its addresses contain the marker A01B and are joined unchanged,
-// regardless of the family of other addresses.
+// Whether a subnet manager chose the group's address. Such an address contains the marker A01B and is joined
+// unchanged, whatever the family of the endpoint's other addresses.
 bool is_assigned_group(const SocketAddress& group);
 // Derives a port number, 1 to 65535, from the number of a queue pair: UD has no ports, but several queue
 // pairs may share an address.

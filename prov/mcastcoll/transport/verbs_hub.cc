@@ -246,7 +246,9 @@ Result<Membership> VerbsHub::join_any() {
 Result<void> VerbsHub::reach(const SocketAddress& group, Share& share) {
     if (ethernet_) share.route.grh.hop_limit = static_cast<std::uint8_t>(std::max(options_.ttl, 1));
     AddressOwner address(ibv_create_ah(id_->pd, &share.route));
-    if (!address) return system_error(errno, fmt::format("no address handle for {} on {}", group, device_));
+    if (!address)
+        return system_error(errno,
+                            fmt::format("cannot create an address handle for {} on {}", group, device_));
     retire(std::exchange(share.target.address, std::move(address)));
     if (ethernet_) {
         route_ = share.route;
