@@ -284,8 +284,8 @@ static bool is_alone(const Owned* owned, size_t count, const Owned* one) {
     return true;
 }
 
-// For hosts in several subnets with routers between: chooses for each host the best address that is unique to
-// this host.
+// Chooses for each host the best address that is unique to the host, for hosts in several subnets with
+// routers between them.
 static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t self, unsigned family,
                          Owned* owned, MccAddress* chosen) {
     size_t all = 0;

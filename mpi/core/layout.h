@@ -17,7 +17,7 @@ typedef struct {
     MPI_Datatype type;
 } MccLayout;
 
-size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; 0 for an invalid datatype, too
+size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; also 0 if the datatype is invalid
 ptrdiff_t mcc_extent(MPI_Datatype type);
 // Returns whether the memory at `base` may belong to an accelerator. Only MPI's own packing reaches such
 // memory. `base` must be a buffer that MPI uses on this member.

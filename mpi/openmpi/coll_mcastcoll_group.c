@@ -32,7 +32,7 @@ static bool is_left(ompi_communicator_t* comm, const char* reason) {
     return false;
 }
 
-// Prints the line for the user when the component cannot serve the job, once.
+// Prints one line for the user when the component cannot serve the job.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     MccComponent* c = &mcc_component;
     if (MPI_COMM_WORLD != comm) {
@@ -87,7 +87,7 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     return mcc_select(c->rules, m, size);
 }
 
-// The local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
+// Does the local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
 // addresses that the address vector held when its first set was made, so the addresses of the whole job are
 // inserted first.
 static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt,
@@ -266,8 +266,8 @@ static bool begin_handshake(MccModule* m, ompi_communicator_t* comm, MccHandshak
     return false;
 }
 
-// Joins, with an agreement after each step. Returns an error code if a member was lost. Otherwise *group is
-// the group, or NULL if *step failed on some member.
+// Joins the group. After each step, the members agree on the worst result. Returns an error code if a member
+// was lost. Otherwise *group is the group, or NULL if *step failed on some member.
 static int join_all(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;

@@ -7,7 +7,7 @@
 
 enum { kTermsVersion = 4, kPeersExpected = 64 };
 
-// Digest of the data formats and of every value that decides which side serves a call.
+// Returns a digest of the data formats and of every value that decides which side serves a call.
 static uint64_t digest_terms(void) {
     const PmpiSettings* s = &pmpi.settings;
     const uint16_t one = 1;

@@ -337,8 +337,7 @@ void Messenger::read_errors() {
     if (fi_cq_readerr(cq_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
     auto& request = *static_cast<Request*>(entry.op_context);
     if (request.use == Request::Use::receive) {
-        // Includes FI_ECANCELED: a receive ends with this error when its connection breaks in the middle of a
-        // message.
+        // FI_ECANCELED may also mean that the receive's connection broke in the middle of a message.
         called_back_ |= &request == latest_receive_ && entry.err == FI_ECANCELED;
         post_receive(request);
         return;

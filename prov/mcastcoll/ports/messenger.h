@@ -140,7 +140,7 @@ class Messenger final : private group::Outbox::Port {
     std::vector<Request> requests_;
     std::vector<Request*> free_small_, free_large_, waiting_, blocked_receives_;
     Request* latest_receive_ = nullptr;  // the last receive posted, which is filled last
-    bool called_back_ = false;           // the latest receive was cancelled by is_starved(): it was unused
+    bool called_back_ = false;           // the latest receive was cancelled, so it was unused
     // Number of messages that wait for a peer, and the last round of flush() in which the peer accepted
     // nothing.
     struct Backlog {

@@ -19,7 +19,7 @@ class MulticastQueue {
     // receivers process one run while the sender prepares the next one.
     static constexpr std::size_t kMax = 44;
 
-    // Datagrams wait for the transport: call flush(), not add().
+    // Whether datagrams wait for the transport. While they wait, call flush(), not add().
     bool blocked() const { return blocked_; }
     bool full() const { return count_ == kMax; }
     // Call only when neither blocked nor full. The payload must stay unchanged until the next flush().
