@@ -77,7 +77,7 @@ struct fi_mcastcoll_request {
                                          vector; the same on all members */
     enum fi_datatype datatype;        /* FI_VOID counts bytes, except in reductions */
     enum fi_op op;                    /* for reductions */
-    uint32_t root;                    /* for collectives with a root: a rank of the group */
+    uint32_t root;                    /* for collectives with a root: its rank in the group */
 };
 
 /* The numbers of a group's members, hosts and sites. Segments without a multicast connection count as
@@ -100,7 +100,7 @@ struct fi_mcastcoll_group_ops {
      * the domain, several threads may call run() at the same time, each for a different group, while further
      * threads use the endpoint and the queues: no lock is held while a call waits.
      *
-     * Returns 0, or one of these errors if no operation was started:
+     * Returns 0 if the operation has completed, or one of these errors if no operation was started:
      *   -FI_EINVAL       a NULL pointer, an enumerator or a root out of range, input and result that
      *                    overlap, or a `size` that is too small
      *   -FI_EOPNOTSUPP   no reduction of this datatype with this operator
@@ -114,17 +114,19 @@ struct fi_mcastcoll_group_ops {
      * the length), ... The result is then undefined. */
     ssize_t (*run)(struct fid_mc* mc, const struct fi_mcastcoll_request* request, int (*meanwhile)(void*),
                    void* argument);
-    /* The same on all members. -FI_EOPBADSTATE until the join is complete. */
+    /* Stores the group's numbers, which are the same on all members. Returns 0, or -FI_EOPBADSTATE until the
+     * join is complete. */
     int (*get_shape)(struct fid_mc* mc, struct fi_mcastcoll_group_shape* shape);
-    /* Number of NAKs that this member has received. A caller that waits for another event and sees this
-     * number grow should poll the group's queue more often. */
+    /* Stores the number of NAKs (requests for retransmissions) that this member has received. A caller that
+     * waits for another event and sees this number grow should poll the group's queue more often. */
     int (*get_naks_received)(struct fid_mc* mc, uint64_t* times);
-    /* A counter, summed over all groups of the endpoint, closed ones included. Names as in
-     * FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... -FI_ENOENT: unknown name. */
+    /* Stores the value of a counter, summed over all groups of the endpoint, including closed groups. The
+     * names are those of FI_MCASTCOLL_STATS: "group_operations", "fragments_repaired", ... Returns 0, or
+     * -FI_ENOENT if the name is unknown. */
     int (*get_counter)(struct fid_mc* mc, const char* name, uint64_t* value);
-    /* The reason of the group's failure, as text for the user: the lost member and how the loss was detected,
-     * as in "lost rank 5 at 10.1.0.6:41234: its process 4711 has ended". Writes at most `bytes` bytes,
-     * including a final NUL. Returns the length of the whole text; 0: the group has not failed, or no
+    /* Stores the reason of the group's failure, as text for the user: the lost member and how the loss was
+     * detected, as in "lost rank 5 at 10.1.0.6:41234: its process 4711 has ended". Writes at most `bytes`
+     * bytes, including a final NUL. Returns the length of the whole text; 0: the group has not failed, or no
      * particular member caused the failure. -FI_EOPBADSTATE until the join is complete. */
     ssize_t (*get_failure)(struct fid_mc* mc, char* text, size_t bytes);
 };

@@ -22,7 +22,7 @@ static bool in_subnet(const uint8_t* one, const uint8_t* other, unsigned bits) {
     return 0 == rest || 0 == ((one[whole] ^ other[whole]) >> (8 - rest));
 }
 
-// False: not an IP address.
+// Converts a socket address. False: `from` is not an IP address.
 static bool read_address(const struct sockaddr* from, size_t bytes, MccAddress* to) {
     sa_family_t family = AF_UNSPEC;
     if (NULL != from && bytes >= sizeof(family)) memcpy(&family, from, sizeof(family));
@@ -160,8 +160,8 @@ static bool describe(const struct ifaddrs* entry, MccFound* found) {
     return true;
 }
 
-// Keeps the addresses in the list, or (`listed` false) the addresses outside the list. False: no address
-// would be left; then `found` stays unchanged.
+// Keeps only the addresses in the list, or (`listed` false) only the addresses outside the list. False: the
+// list is empty, or no address would be left; then `found` stays unchanged.
 static bool keep(MccFound* found, size_t* count, const char* list, bool listed) {
     size_t kept = 0, at = 0;
     if (NULL == list || '\0' == list[0]) return false;
@@ -229,8 +229,8 @@ static bool same_address(const MccAddress* a, const MccAddress* b) {
     return a->family == b->family && 0 == memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-// Sorts `owned` by address. Returns the first entry whose successor has the same address on another network
-// stack, or NULL.
+// Sorts `owned` by address. Returns the first of two neighbouring entries with the same address on different
+// network stacks, or NULL.
 static const Owned* find_shared(Owned* owned, size_t count) {
     qsort(owned, count, sizeof(*owned), compare_owned);
     for (size_t i = 1; i < count; ++i)
@@ -250,7 +250,8 @@ static void blame(const Owned* shared, char* reason) {
              shared[0].host->host, shared[1].host->host, text_of(a, text), named ? " of " : "", a->interface);
 }
 
-// Finds a host's address in the subnet of `of`. Prefers the interface with the same name.
+// Finds an address of `host` in the subnet of the address `of`. Prefers the address of an interface with the
+// same name.
 static const MccAddress* find_in_subnet(const MccAddresses* host, const MccAddress* of) {
     const MccAddress* first = NULL;
     for (uint32_t i = 0; i < host->count; ++i) {
@@ -283,8 +284,8 @@ static bool is_alone(const Owned* owned, size_t count, const Owned* one) {
     return true;
 }
 
-// For hosts in several subnets with routers between: chooses for each host the best address that is unique to
-// this host.
+// Chooses for each host the best address that is unique to the host, for hosts in several subnets with
+// routers between them.
 static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t self, unsigned family,
                          Owned* owned, MccAddress* chosen) {
     size_t all = 0;
@@ -306,8 +307,8 @@ static bool choose_apart(const MccAddresses* const* hosts, size_t count, size_t 
     return true;
 }
 
-// Chooses the host's addresses in the subnets common to every host: only addresses of reach kMccNetwork, or
-// only the rest.
+// Chooses the addresses of host `self` in the subnets common to every host: with `networks`, only addresses
+// of reach kMccNetwork, otherwise only all others.
 static size_t choose_shared(const MccAddresses* const* hosts, size_t count, size_t self, bool networks,
                             Owned* owned, MccAddress* chosen, char* reason) {
     size_t found = 0;

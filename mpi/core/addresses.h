@@ -48,23 +48,24 @@ typedef struct {
 // matches no local address is ignored.
 void mcc_addresses_read(MccAddresses* own, const char* host, const char* only, const char* include,
                         const char* exclude);
-// Sorts the results of getifaddrs() and the kernel, best first, and keeps the first kMccMaxAddresses. Public
-// for the tests.
 typedef struct {
     MccAddress address;
     int64_t speed;  // Mbit/s; 0: unknown
 } MccFound;
+// Sorts the addresses found on this host, best first, and stores the first kMccMaxAddresses in `own`. Public
+// for the tests.
 void mcc_addresses_sort(MccAddresses* own, MccFound* found, size_t count);
-// Returns whether such a list names the interface, or a subnet with the address.
+// Returns whether a list of interface names and subnets names the address's interface, or a subnet that
+// contains the address.
 bool mcc_addresses_listed(const char* list, const MccAddress* address);
 
-// Returns whether both belong to one network stack. Containers may share a stack but have different host
-// names.
+// Returns whether both hosts' addresses belong to one network stack. Containers may share a stack but have
+// different host names.
 bool mcc_addresses_same_stack(const MccAddresses* a, const MccAddresses* b);
-// Chooses the addresses of host `self` that connect this host with every other host, best first, from the
-// addresses published by the hosts and in an order common to every host. Returns 0 if there is no such
-// address. Then `reason` (kMccReasonBytes) has the cause, the same on every host, unless the job has a single
-// host.
+// Chooses the addresses of host `self` that connect this host with every other host, from the addresses
+// published by all hosts. Stores the addresses best first, in an order common to all hosts, and returns their
+// number. If the number is 0, `reason` (kMccReasonBytes) has the cause, the same on every host, unless the
+// job has a single host.
 size_t mcc_addresses_choose(const MccAddresses* const* hosts, size_t count, size_t self,
                             MccAddress chosen[kMccMaxAddresses], char* reason);
 // Checks the members' socket addresses (`width` bytes each) against the hosts on which the members run.

@@ -98,7 +98,7 @@ static int operators_for(MPI_Datatype type, Kind* kind) {
     return 0;
 }
 
-// -1: libfabric has no datatype of this kind and size.
+// Returns libfabric's datatype; -1: libfabric has none of this kind and size.
 static int datatype_of(Kind kind, size_t width) {
     static const struct {
         Kind kind;

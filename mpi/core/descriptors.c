@@ -23,7 +23,7 @@ static bool count_taken(unsigned long limit, unsigned long* taken) {
     for (const struct dirent* entry; NULL != (entry = readdir(folder));)
         if ('.' != entry->d_name[0] && strtoul(entry->d_name, NULL, 10) < limit) ++*taken;
     closedir(folder);
-    --*taken;  // of opendir() itself
+    --*taken;  // opendir() has opened one of them
     return true;
 }
 

@@ -9,8 +9,7 @@
 // Descriptors needed to open the provider in a job of `processes` processes: for the provider, and for MPI's
 // own connections, one to each of the first 256 processes.
 unsigned mcc_descriptors_to_open(int processes);
-// Descriptors needed for each further group.
-enum { kMccDescriptorsOfGroup = 24 };
+enum { kMccDescriptorsOfGroup = 24 };  // needed to form a group
 // Returns whether this process may open `wanted` more descriptors. If not, `reason` (kMccReasonBytes) has the
 // cause.
 bool mcc_descriptors_left(unsigned wanted, char* reason);

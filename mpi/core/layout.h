@@ -17,10 +17,10 @@ typedef struct {
     MPI_Datatype type;
 } MccLayout;
 
-size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; 0 also for an invalid datatype
+size_t mcc_width(MPI_Datatype type);  // packed bytes of an element; also 0 if the datatype is invalid
 ptrdiff_t mcc_extent(MPI_Datatype type);
-// Returns whether this memory may belong to an accelerator. Only MPI's own packing reaches such memory.
-// Callers pass significant buffers only.
+// Returns whether the memory at `base` may belong to an accelerator. Only MPI's own packing reaches such
+// memory. `base` must be a buffer that MPI uses on this member.
 bool mcc_is_device(const void* base);
 // Returns the address of the packed bytes if the layout holds them contiguously in the host's memory, or else
 // NULL.

@@ -16,7 +16,7 @@ static bool is_in_place(const void* base) {
     return MPI_IN_PLACE == base;
 }
 
-// The layout of one such block for each member.
+// Returns the layout of `members` consecutive blocks.
 static MccLayout times(const MccLayout* block, size_t members) {
     MccLayout all = *block;
     all.count *= (int64_t)members;
@@ -45,8 +45,8 @@ static void unpack_later(MccPreparedCall* p, const MccLayout* to, uint8_t* memor
     p->to = *to;
 }
 
-// Sets input and output (NULL: none) of the request: the layout itself if it is contiguous, or else bounce
-// memory. Packs the input; the output is unpacked later.
+// Sets input and output of the request: the layout (NULL: none) itself if it is contiguous, or else bounce
+// memory. Packs the input into bounce memory; mcc_deliver() unpacks the output.
 static int exchange(MccPreparedCall* p, const MccLayout* from, size_t bytes_out, const MccLayout* to,
                     size_t bytes_in) {
     p->whole.input = NULL != from ? mcc_contiguous(from) : NULL;
@@ -76,8 +76,8 @@ static int prepare_bcast(MccPreparedCall* p, const MccLayout* layout, bool at_ro
     return error;
 }
 
-// For a member that receives the blocks of all members: directly into the result if its layout is contiguous,
-// or else into bounce memory.
+// Prepares a member that receives the blocks of all members: directly into the result if its layout is
+// contiguous, or else into bounce memory.
 static int collect(MccPreparedCall* p, const MccLayout* in, const MccLayout* out) {
     const size_t own = p->self * p->block, all = p->members * p->block;
     const bool in_place = is_in_place(in->base);
@@ -96,7 +96,8 @@ static int collect(MccPreparedCall* p, const MccLayout* in, const MccLayout* out
     return NULL != p->whole.input ? 0 : FI_EOTHER;
 }
 
-// False: too much padding, or invalid arguments, which MPI reports. The same on every member.
+// Finds the size of the largest block. False, on every member alike: too much of the traffic would be
+// padding, or the arguments are invalid, which MPI reports.
 static bool measure_blocks(const MccPreparedCall* p, const MccArguments* args, size_t* largest) {
     const int64_t width = (int64_t)mcc_width(args->out.type), members = (int64_t)p->members;
     int64_t max = 0, sum = 0;
@@ -152,7 +153,7 @@ static int prepare_scatter(MccPreparedCall* p, const MccLayout* in, const MccLay
     const bool in_place = is_in_place(out->base);
     const MccLayout source = times(in, p->members);
     const int error = exchange(p, &source, p->members * p->block, in_place ? NULL : out, p->block);
-    // In place, the root's own block stays unchanged.
+    // With MPI_IN_PLACE, the root's own block stays where it is: input and output are the same.
     if (0 == error && in_place) p->whole.buffer = (uint8_t*)(uintptr_t)p->whole.input + p->self * p->block;
     return error;
 }
@@ -164,9 +165,10 @@ static int prepare_alltoall(MccPreparedCall* p, const MccLayout* in, const MccLa
     return exchange(p, &source, all, &result, all);
 }
 
-// The reductions. Which side serves them depends on elements, operator and counts, for which MPI requires the
-// same on every member. Their vectors are contiguous, so the provider reads and writes the program's buffers,
-// unless a buffer is on a device.
+// Reductions. The choice between provider and MPI depends on elements, operator and counts, which MPI
+// requires to be the same on every member. The vectors are contiguous, so the provider reads and writes the
+// program's buffers, unless a buffer is on a device.
+
 static MccLayout vector_in(const MccPreparedCall* p, const MccArguments* args) {
     return (MccLayout){.base = is_in_place(args->in.base) ? args->out.base : args->in.base,
                        .count = (int64_t)p->whole.count,
@@ -195,7 +197,8 @@ static int prepare_reduction(MccPreparedCall* p, const MccArguments* args) {
     return 0;
 }
 
-// False: invalid counts, which MPI reports.
+// Stores the distribution of a reduce_scatter's result by the counts. False: the counts are invalid, which
+// MPI reports.
 static bool distribute_by_counts(MccPreparedCall* p, MccList counts) {
     const int64_t members = (int64_t)p->members;
     if (NULL == counts.at) return false;
@@ -265,7 +268,8 @@ static int64_t block_of(MccPreparedCall* p, const MccLayout* block) {
     return bytes;
 }
 
-// Size of a vector of `count` elements.
+// Returns the bytes of a vector of `count` elements and sets the request's datatype and operator. Negative:
+// MPI must serve the call.
 static int64_t vector_of(MccPreparedCall* p, const MccArguments* args, int64_t count) {
     if (count <= 0) return count;
     if (!mcc_reduction(args->out.type, args->op, &p->whole.datatype, &p->whole.op, &p->width)) return -1;

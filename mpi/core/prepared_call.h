@@ -46,7 +46,7 @@ typedef struct {
 } MccBounce;
 enum { kMccKeptBounce = 1 << 20 };
 uint8_t* mcc_bounce_take(MccBounce* b, size_t bytes);
-void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees the buffer if it is larger
+void mcc_bounce_trim(MccBounce* b, size_t kept_bytes);  // frees a buffer larger than kept_bytes
 
 typedef enum {
     kMccNothing,
@@ -87,16 +87,15 @@ static inline void mcc_begin_prepared_call(MccPreparedCall* p, size_t members, s
     p->distribution.even = true;
 }
 
-// Returns the size by which the front end decides which side serves the call: packed bytes of a message, a
-// vector or a block. The size is the same on every member, whatever their datatypes. For reductions the
-// element type and the operator in `p` count as well. 0: no data move. Negative: MPI must serve the call or
-// report the error. The blocks of an allgatherv travel padded to the largest block; if too much of the
-// traffic would be padding, the result is negative, too.
+// Returns the size by which the front end decides whether the provider or MPI serves the call: the packed
+// bytes of a message, a vector or a block. The size is the same on every member, whatever their datatypes.
+// For reductions, sets the element type and the operator in `p`, which the decision also needs. 0: the call
+// moves no data. Negative: MPI must serve the call or report the error. The blocks of an allgatherv travel
+// padded to the largest block; if too much of the traffic would be padding, the result is negative, too.
 int64_t mcc_call_bytes(MccPreparedCall* p, const MccArguments* args);
-// Prepares input, output and the remaining work for the provider's `collective`, once the decision is to
-// serve the call: the call's own collective, or for a reduce_scatter an allreduce, of which this member takes
-// its own part. Packed bytes go to `memory`, which must stay until mcc_deliver(). Returns 0 or a positive
-// FI_E code.
+// Prepares input, output and the remaining work for the provider, which shall serve the call by `collective`:
+// the call's own collective, or for a reduce_scatter an allreduce, of whose result this member takes its own
+// part. Packed bytes go to `memory`, which must stay until mcc_deliver(). Returns 0 or a positive FI_E code.
 int mcc_prepare_call(MccPreparedCall* p, const MccArguments* args, enum fi_collective_op collective,
                      MccBounce* memory);
 

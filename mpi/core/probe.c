@@ -25,7 +25,7 @@ typedef union {
     struct sockaddr_in6 v6;
 } Address;
 
-// 0: not an IP address.
+// Returns the size of the socket address in `bytes`, or 0 if it is not an IP address.
 static socklen_t read_ip(const void* bytes, size_t count, Address* address) {
     memset(address, 0, sizeof(*address));
     memcpy(address, bytes, count < sizeof(*address) ? count : sizeof(*address));
@@ -61,7 +61,7 @@ void mcc_probe_send(const MccProbe* probe, int rank, const void* from, const voi
         own.v4.sin_port = 0;
     } else {
         own.v6.sin6_port = 0;
-        there.v6.sin6_scope_id = own.v6.sin6_scope_id;  // an interface number of this host
+        there.v6.sin6_scope_id = own.v6.sin6_scope_id;  // interface numbers are valid on their own host only
     }
     const int descriptor = bind_at(&own, size);
     if (descriptor < 0) return;

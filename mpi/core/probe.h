@@ -11,11 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Further hosts are not probed: a socket's buffer has no room for more datagrams.
+// Maximum number of hosts that are checked: the buffer of rank 0's socket may have no room for the datagrams
+// of more hosts.
 enum { kMccMaxProbed = 32 };
 
 typedef struct {
-    int socket;                // of rank 0; -1: nothing is received
+    int socket;                // of rank 0; -1: there is no socket, and no check
     uint64_t group;            // distinguishes this probe from other groups' probes
     unsigned count;            // number of hosts, without rank 0's
     int ranks[kMccMaxProbed];  // the sender of each host
@@ -24,10 +25,10 @@ typedef struct {
 // Rank 0 opens a socket at its address, before any other member can know the address. No socket is opened if
 // the address is not an IP address, or if the provider has a socket there from an earlier join.
 void mcc_probe_open(MccProbe* probe, const void* address, size_t bytes);
-// Any member: sends to rank 0 if this member is one of `ranks`.
+// Called on every member: sends datagrams to rank 0 if this member is one of `ranks`.
 void mcc_probe_send(const MccProbe* probe, int rank, const void* from, const void* to, size_t bytes);
-// Rank 0: returns a member whose datagrams are missing, or -1. Waits up to a second for missing datagrams,
-// which may have taken another route. Closes the socket.
+// Called on rank 0: returns a member whose datagrams are missing, or -1, and closes the socket. Waits up to a
+// second for missing datagrams, which may have taken another route than the messages.
 int mcc_probe_missing(MccProbe* probe);
 void mcc_probe_close(MccProbe* probe);
 

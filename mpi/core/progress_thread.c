@@ -32,8 +32,8 @@ static bool is_quiet(MccProvider* p, int descriptor) {
     return descriptor >= 0 && 0 == fi_trywait(p->fabric, &queue, 1);
 }
 
-// An iteration of the active thread. Returns the time to sleep without an event of the provider, as
-// poll_provider() does; 0: no sleep.
+// Runs one iteration of the active thread. Returns the milliseconds to sleep if the provider has no event, -1
+// for no limit; 0: the thread must not sleep.
 static int iterate(MccProgressThread* t, int queue) {
     bool quiet = false;
     int bound = -1;
@@ -75,7 +75,7 @@ static void* run_thread(void* self) {
     return NULL;
 }
 
-// Blocks all signals in the thread: they are for the program's threads.
+// Starts the thread with all signals blocked, since signals are for the program's threads.
 static bool start_thread(MccProgressThread* t) {
     sigset_t all, before;
     sigfillset(&all);

@@ -39,15 +39,15 @@ bool mcc_progress_thread_start(MccProgressThread* t, MccProvider* p, int64_t idl
 void mcc_progress_thread_stop(MccProgressThread* t);  // the lock is not held
 // Reports that a thread of the program is making progress. With or without the lock.
 void mcc_note_progress(MccProgressThread* t);
-// Reports that a thread of the program stays in the provider and makes progress by itself, even if it does
-// not call mcc_note_progress() meanwhile. mcc_leave() takes the result of mcc_enter(): whether there was a
-// progress thread.
+// Reports that a thread of the program enters the provider, where the thread makes progress by itself without
+// calling mcc_note_progress(). Returns whether there is a progress thread, for mcc_leave().
 static inline bool mcc_enter(MccProgressThread* t) {
     if (!atomic_load_explicit(&t->runs, memory_order_acquire)) return false;
     (void)atomic_fetch_add(&t->inside, 1);
     if (atomic_load_explicit(&t->active, memory_order_relaxed)) atomic_store(&t->active, false);
     return true;
 }
+// Reports that the thread leaves the provider. `entered`: the result of mcc_enter().
 static inline void mcc_leave(MccProgressThread* t, bool entered) {
     if (!entered) return;
     (void)atomic_fetch_sub(&t->inside, 1);

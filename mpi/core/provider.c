@@ -151,7 +151,7 @@ uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state) {
     return mcc_digest(mcc_digest(state, numbers, sizeof(numbers)), p->reductions, sizeof(p->reductions));
 }
 
-// An entry of the tree that is sorted by address bytes. A job may have tens of thousands of processes.
+// An entry of the tree `peers`, sorted by address bytes: a job may have tens of thousands of processes.
 typedef struct {
     fi_addr_t address;
     size_t width;
@@ -186,8 +186,8 @@ void mcc_join_add(MccProvider* p, MccJoin* j) {
     *at = j;
 }
 
-// Makes the set from one address and inserts the rest. Only this form of fi_av_set works alike with
-// libfabric's own implementation and with further providers.
+// Makes the set from the first address and inserts the other addresses one by one. Only this form works both
+// with libfabric's own implementation of fi_av_set and with other providers.
 int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, const uint8_t* addresses) {
     const size_t members = (size_t)j->size;
     struct fi_av_set_attr attr = {.count = members, .stride = 1, .comm_key_size = key_bytes, .comm_key = key};
@@ -221,8 +221,8 @@ static void find_extensions(MccJoin* j) {
 }
 
 // Where cores are few, ranks arrive at a join at different times, so every 64 members extend the timeout by
-// its initial length. At most kMaxS counts of the time between two iterations: a process that was stopped
-// and continues has not used up its timeout.
+// its initial length. Of the time between two iterations, at most kMaxS counts towards the timeout, so that a
+// process that was stopped and continues still has the rest of its timeout.
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* context), void* context) {
     static const double kMaxS = 0.1;
     double left_s = 1e-3 * timeout_ms * (1 + j->size / 64), seen_s = mcc_now_s();
@@ -261,7 +261,8 @@ static void end_join(MccJoin* j, int error) {
     j->done = true;
 }
 
-// An event identifies the join by its context, by the fid of its group, or by both. False: no event.
+// Reads one join event. The event identifies the join by its context, by the fid of its group, or by both.
+// False: there was no event.
 static bool read_event(MccProvider* p) {
     uint32_t event = 0;
     struct fi_eq_entry entry;
@@ -281,7 +282,7 @@ void mcc_poll_joins(MccProvider* p) {
     for (int i = 0; i < kMaxEvents && read_event(p); ++i) continue;
 }
 
-// Some providers also report the end of a join here.
+// Handles one completion. Some providers report the end of a join by a completion, too.
 static void end_one(MccProvider* p, void* context, int error, const char* text, MccEnded ended) {
     MccJoin* j = find_join(p, NULL, context);
     end_join(j, error);
@@ -295,7 +296,7 @@ int mcc_poll(MccProvider* p, MccEnded ended) {
     if (-FI_EAVAIL != got) return -FI_EAGAIN == got || -FI_EINTR == got ? 0 : (int)got;
     struct fi_cq_err_entry entry = {0};
     if (fi_cq_readerr(p->cq, &entry, 0) < 1) return 1;
-    // A provider may ignore a buffer and return a constant text, so none is passed.
+    // Passes no buffer for the text: a provider may ignore the buffer and return a constant text.
     const char* text = fi_cq_strerror(p->cq, entry.prov_errno, entry.err_data, NULL, 0);
     end_one(p, entry.op_context, 0 != entry.err ? entry.err : FI_EOTHER, NULL != text ? text : "", ended);
     return 1;
@@ -325,7 +326,8 @@ static bool is_open(const MccJoin* j) {
     return j->posted && !j->done;
 }
 
-// Closes the oldest joins first when too many have ended. Their order approximates the order of the ends.
+// Closes ended joins before the end of their linger time when more than kMaxEnding have ended, the oldest
+// joins first: the order of the joins approximates the order of their ends.
 int mcc_joins_reap(MccProvider* p, bool all) {
     int worst = 0;
     if (!all && 0 == p->ending) return 0;

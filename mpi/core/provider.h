@@ -3,7 +3,7 @@
 // that front ends of different MPI libraries can share it.
 //
 // Ownership: MccProvider owns its libfabric objects, closes them in order, and lists every join from its
-// begin, whether open or not. MccProvider has the lock; callers take the lock.
+// begin, whether open or not. "The lock" is MccProvider's; the callers take the lock.
 
 #ifndef MCASTCOLL_MPI_CORE_PROVIDER_H
 #define MCASTCOLL_MPI_CORE_PROVIDER_H
@@ -35,15 +35,17 @@ static inline double mcc_now_s(void) {
     return (double)mcc_now_ns(CLOCK_MONOTONIC) * 1e-9;
 }
 
-// FNV-1a digest of the parameters that must be the same on every member. Starts from kMccDigest.
 #define kMccDigest UINT64_C(0xcbf29ce484222325)
+// Extends an FNV-1a digest by these bytes. `state` is the digest so far, kMccDigest at the start. Digests
+// compare the parameters that must be the same on every member.
 static inline uint64_t mcc_digest(uint64_t state, const void* data, size_t bytes) {
     const uint8_t* p = data;
     for (size_t i = 0; i < bytes; ++i) state = (state ^ p[i]) * UINT64_C(0x100000001b3);
     return state;
 }
 
-// A member's status: 0, or its error (a positive FI_E code) and rank. The members agree on the maximum.
+// Returns a member's status, one number: 0, or its error (a positive FI_E code) and its rank. The members
+// agree on the maximum.
 static inline int64_t mcc_status(int error, int rank) {
     return 0 == error ? 0 : (int64_t)error << 32 | (int64_t)rank;
 }
@@ -92,15 +94,15 @@ typedef struct {
 bool mcc_provider_open(MccProvider* p, const char* name, size_t peers, enum fi_wait_obj wait_object,
                        char* reason);
 void mcc_provider_close(MccProvider* p);
-// Returns whether the provider has this collective, for a reduction with these elements and this operator
-// (else FI_NOOP).
+// Returns whether the provider has this collective. For a reduction, returns whether the provider has the
+// collective with elements of this type and this operator; other collectives have the operator FI_NOOP.
 bool mcc_provider_has(const MccProvider* p, enum fi_collective_op collective, enum fi_datatype type,
                       enum fi_op op);
-// Digest of the provider's capabilities, which must be the same on every member.
+// Extends a digest by the provider's capabilities, which must be the same on every member.
 uint64_t mcc_provider_digest(const MccProvider* p, uint64_t state);
-// Finds the fi_addr_t of the process at these address_bytes. Returns 0 or a positive FI_E code. The address
-// vector gets a process only once, even if the process is a member of several communicators, so that its
-// groups use the same fi_addr_t.
+// Finds the fi_addr_t of the process with the address `bytes`. Returns 0 or a positive FI_E code. Each
+// process is inserted into the address vector only once, even if the process is a member of several
+// communicators, so that all its groups use the same fi_addr_t.
 int mcc_peer(MccProvider* p, const uint8_t* bytes, fi_addr_t* address);
 
 // A communicator's join of the provider: the set of the members' addresses, the multicast group, and its end.
@@ -134,7 +136,8 @@ typedef struct MccJoin {
     double close_at_s;
 } MccJoin;
 
-// Adds the join to the provider's list. The join is zeroed, except for its rank and size. The lock is held.
+// Adds the join to the provider's list. All fields of the join except rank and size must be zero. The lock is
+// held.
 void mcc_join_add(MccProvider* p, MccJoin* j);
 // Makes the set of the members' addresses, which follow each other in `addresses`. A local step. Returns 0 or
 // a positive FI_E code. The key distinguishes joins of the same members that several threads begin at once,
@@ -146,11 +149,12 @@ int mcc_join_begin(MccProvider* p, MccJoin* j, void* key, size_t key_bytes, cons
 int mcc_join(MccProvider* p, MccJoin* j, int timeout_ms, int (*step)(void* context), void* context);
 // Reads the provider's join events. The lock is held.
 void mcc_poll_joins(MccProvider* p);
+typedef void (*MccEnded)(const void* context, int error, const char* text);
 // Reads completions. Calls `ended` for each completion of an operation (not of a join), with 0 or a positive
 // FI_E code and the provider's text. Returns the number of completions, or -FI_E if the queue itself failed.
-typedef void (*MccEnded)(const void* context, int error, const char* text);
 int mcc_poll(MccProvider* p, MccEnded ended);  // the lock is held
-// Marks the join as no longer used; `disposable`: its memory, too. The lock is held.
+// Marks the join as no longer used, to be closed after the linger time. `disposable`: its memory is freed
+// when it is closed. The lock is held.
 void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
 // Closes the joins whose linger time is over, or (`all`) every join. Returns 0 or the provider's last error,
 // a positive FI_E code. The lock is held.

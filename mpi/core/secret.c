@@ -23,8 +23,8 @@ bool mcc_draw_key_pair(MccKeyPair* pair) {
     return true;
 }
 
-// A public key of small order, which no honest process has, makes the result of X25519 zero for every private
-// key.
+// Returns whether all bytes are zero. X25519 returns zero for every private key if the public key has a small
+// order, as no key of an honest process has.
 static bool is_zero(const uint8_t* bytes, size_t count) {
     uint8_t any = 0;
     for (size_t i = 0; i < count; ++i) any |= bytes[i];
@@ -50,7 +50,7 @@ bool mcc_edge_key(const MccKeyPair* own, const MccPublicKey* other, MccEdgeKey* 
     return good;
 }
 
-// Sets a key and a nonce for a single secret. The salt makes both unique.
+// Derives the AES key and the nonce for one secret. The salt makes both unique.
 static void set_key(struct gcm_aes128_ctx* gcm, const MccEdgeKey* edge, const void* context,
                     size_t context_bytes, const uint8_t* salt, size_t salt_bytes) {
     struct {

@@ -46,15 +46,18 @@ typedef struct {
     uint8_t salt[16], encrypted[sizeof(MccSecret)], tag[16];
 } MccWrappedSecret;
 
-// False: the kernel provides no random numbers.
+// Draws a secret. False: the kernel provides no random numbers.
 bool mcc_draw_secret(MccSecret* secret);
+// Draws a key pair. False: the kernel provides no random numbers.
 bool mcc_draw_key_pair(MccKeyPair* pair);
-// False: the public key cannot be the key of any process.
+// Computes the key of the edge between this process and the process with the key `other`. False: `other`
+// cannot be the key of any process.
 bool mcc_edge_key(const MccKeyPair* own, const MccPublicKey* other, MccEdgeKey* edge);
-// False: the kernel provides no random numbers; then all bytes of `wrapped` are zero.
+// Encrypts the secret. False: the kernel provides no random numbers; then all bytes of `wrapped` are zero.
 bool mcc_wrap_secret(const MccEdgeKey* edge, const void* context, size_t context_bytes,
                      const MccSecret* secret, MccWrappedSecret* wrapped);
-// False: these bytes were not wrapped with this key for this context; then all bytes of `secret` are zero.
+// Decrypts the secret. False: these bytes were not wrapped with this key for this context; then all bytes of
+// `secret` are zero.
 bool mcc_unwrap_secret(const MccEdgeKey* edge, const void* context, size_t context_bytes,
                        const MccWrappedSecret* wrapped, MccSecret* secret);
 

@@ -1,9 +1,9 @@
 // Internal header of the Open MPI coll component.
 //
-// Path of a call: an entry function (_entries.c) fills an MccCall, decides which side serves the call
-// (_run.c, _select.c), prepares the buffers (core/prepared_call.h), and runs the operation (_run.c) or starts
-// it (_request.c). In the list below, each file uses only the functions of the files before it; _component.c
-// uses functions of every file.
+// Path of a call: an entry function (_entries.c) fills an MccCall, decides which side serves the call, the
+// provider's group or the previous module (_run.c, _select.c), prepares the buffers (core/prepared_call.h),
+// and runs the operation (_run.c) or starts it (_request.c). In the list below, each file uses only the
+// functions of the files before it; _component.c uses functions of every file.
 //
 // Ownership: the component owns the provider's objects (MccProvider), the peer records, and every group from
 // its join on, so that MPI_Finalize can close the groups in order even if the program has not freed its
@@ -28,7 +28,7 @@
 #include "core/provider.h"
 #include "core/settings.h"
 
-// For qsort().
+// Compares two uint64_t for qsort().
 static inline int mcc_compare(const void* a, const void* b) {
     const uint64_t first = *(const uint64_t*)a, second = *(const uint64_t*)b;
     return (first > second) - (first < second);
@@ -50,7 +50,7 @@ typedef struct {
 typedef struct {
     MccJoin join;         // first field; without MccRun, operations are posted and polled for
     unsigned known;       // bits of enum fi_collective_op accepted by the provider for this group
-    bool failed;          // an operation failed; every further operation fails
+    bool failed;          // an operation failed; every later operation fails, too
     atomic_uint waiting;  // length of the backlog of requests, which starts at `first`:
     struct MccRequest *first, *last;
     char name[MPI_MAX_OBJECT_NAME];  // of the communicator, which may have been freed
@@ -66,13 +66,13 @@ typedef enum {
     kMccBroken,   // a member was lost while the group formed: calls fail
 } MccModuleState;
 
-// The function and module for a collective before this component.
+// The function and module that served a collective before this component was installed.
 typedef struct {
     void (*function)(void);  // cast to the real type for the call
     mca_coll_base_module_t* module;
 } MccPrevious;
 
-// The communicator's blocking collectives before a call of a previous module.
+// The communicator's blocking collectives as stored before a call of a previous module.
 typedef struct {
     MccPrevious blocking[kMccCollectives];
 } MccSavedModules;
@@ -115,11 +115,12 @@ typedef struct {
     uint64_t ns[kMccSides][kMccTrialCalls];  // own times; after the agreement, times of the slowest member
 } MccTrial;
 
-// The result of mcc_select() for one collective: `route` from 0 bytes on, and another side from each step on.
 typedef struct {
     size_t from_bytes;
     MccRoute route;
 } MccStep;
+// The result of mcc_select() for one collective: messages take `route` from 0 bytes on, and the route of each
+// of the `more` steps from that step's size on.
 typedef struct {
     MccRoute route;
     MccStep* more;
@@ -239,7 +240,7 @@ static inline bool mcc_is_enabled(int collective, MccForm form) {
 
 // coll_mcastcoll_settings.c
 void mcc_settings_register(const mca_base_component_t* component);
-// False: a parameter is out of range; the component's reason says which.
+// Checks the parameters. False: a parameter is out of range; the component's reason names the parameter.
 bool mcc_settings_check(void);
 bool mcc_pml_is(const char* name);  // compares with the selected point-to-point layer, after its selection
 
@@ -247,12 +248,14 @@ bool mcc_pml_is(const char* name);  // compares with the selected point-to-point
 void mcc_variables_register(const mca_base_component_t* component);
 
 // coll_mcastcoll_libfabric.c
-bool mcc_load(char* reason);  // runs once; with the lock, or while there is a single thread
+// Loads libfabric at the first call. The lock is held, or there is a single thread.
+bool mcc_load(char* reason);
 
-// coll_mcastcoll_pack.c: core/layout.h, and conversion in pieces.
+// coll_mcastcoll_pack.c: the functions of core/layout.h, and packing and unpacking in pieces.
 bool mcc_prepare_convertor(opal_convertor_t* convertor, bool packs, const MccLayout* layout);
-// Packs the next bytes into `memory`, or unpacks from it. `*filled` bytes are there already; continues until
-// there are `wanted` or more, within `room`. False if the convertor fails.
+// Packs the next bytes of the layout into `memory`, or unpacks bytes of `memory`. *filled counts the bytes
+// packed or unpacked so far. Continues until *filled is `wanted` or more, at most `room`. False if the
+// convertor fails.
 bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_t room, size_t* filled,
                  size_t wanted);
 
@@ -260,7 +263,8 @@ bool mcc_convert(opal_convertor_t* convertor, bool packs, uint8_t* memory, size_
 // module serves because it is faster, and for which calls both sides are measured. The rules come from a file
 // and from a built-in table. They are the same on every rank; the modex records verify this.
 typedef struct MccRules MccRules;
-// path: NULL or empty for the built-in rules only. Returns rules to be freed, or NULL with a reason.
+// Reads the rules. path: the file, or NULL or empty for the built-in rules only. Returns rules that the
+// caller frees, or NULL with a reason.
 MccRules* mcc_rules_read(const char* path, char* reason);
 uint64_t mcc_rules_digest(const MccRules* rules, uint64_t state);
 // Prints the rules to the component's output, in the form of the file.
@@ -272,11 +276,14 @@ void mcc_select_free(MccModule* m);
 MccRoute mcc_selected(const MccModule* m, MccForm form, MccCollective collective, size_t bytes);
 
 // coll_mcastcoll_select.c: trials.
-// The size class: the power of two of the bytes. MPI makes the bytes equal on every member.
+
+// Returns the size class of a message of `bytes`: its power of two. MPI makes the bytes equal on every
+// member.
 static inline unsigned mcc_trial_class(size_t bytes) {
     return bytes > 0 ? kMccTrialClasses - 1 - (unsigned)__builtin_clzll(bytes) : 0;
 }
-// Counts a call. True: the call takes no part in a trial.
+// Returns whether a call takes no part in a trial, because of a pause between trials or after the last trial.
+// Counts the call towards the pause.
 static inline bool mcc_trial_pauses(MccTrial* t) {
     if (t->closed) return true;
     if (0 == t->wait) return false;
@@ -290,7 +297,7 @@ static inline bool mcc_trial_is_over(const MccTrial* t) {
 static inline MccSide mcc_trial_side(const MccTrial* t) {
     return 0 == t->calls % kMccSides ? kMccSideGroup : kMccSidePrevious;
 }
-// Ends the trials; the group serves.
+// Ends the trials: from now on, the group serves.
 static inline void mcc_trial_close(MccTrial* t) {
     t->closed = true;
     t->better = kMccSideGroup;
@@ -301,7 +308,7 @@ void mcc_trial_decide(MccTrial* t);
 
 // coll_mcastcoll_process.c
 typedef struct {
-    uint64_t space;  // namespace of `number`; 0: the process cannot be observed
+    uint64_t space;  // namespace of `number`; 0: unknown, so other processes cannot check this process
     uint64_t start;  // start time; distinguishes a later process with the same number
     int64_t number;
 } MccProcess;
@@ -312,39 +319,40 @@ bool mcc_process_gone(const MccProcess* process);
 int mcc_peers_open(void);  // publishes this process's modex record; returns an Open MPI code
 void mcc_peers_close(void);
 // Checks by the modex records whether the members can be in one group, and counts their hosts (0: no memory).
-// False with a reason.
+// If the members cannot, returns false with a reason.
 bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason);
-// Compares the addresses of all hosts and, if the provider is not open yet, stores where to open it (`wanted`
-// of MccProvider). False: no network connects the hosts; the reason is the same on every member.
+// Compares the addresses of all hosts and, if the provider is not open yet, stores the addresses at which to
+// open the provider (`wanted` of MccProvider). False: no network connects the hosts; the reason is the same
+// on every member.
 bool mcc_peers_choose_address(ompi_communicator_t* comm, char* reason);
-// Checks whether the members' addresses, in the order of ranks, can belong to one group. False with a reason.
+// Checks whether the members' addresses, in the order of ranks, can belong to one group. If not, returns
+// false with a reason.
 bool mcc_peers_distinct(ompi_communicator_t* comm, const uint8_t* addresses, char* reason);
-// Returns a member of each host without rank 0's, up to kMccMaxProbed ranks, and their number.
+// Stores one member of each host other than rank 0's, at most kMccMaxProbed, and returns their number.
 unsigned mcc_peers_senders(ompi_communicator_t* comm, int ranks[kMccMaxProbed]);
-// Inserts the addresses of the whole job, as far as the modex records contain them. The lock is held.
+// Inserts the addresses of all processes of the job whose modex records contain an address into the address
+// vector. The lock is held.
 void mcc_peers_insert_all(void);
-// Returns the number of further members on this member's host that this process can observe, and an array of
-// these members, to be freed. mcc_peers_agree() must have succeeded for the communicator.
 typedef struct {
     int rank;
     MccProcess process;
 } MccHostPeer;
+// Finds the other members on this member's host whose end this process can observe. Returns their number, and
+// an array that the caller frees. mcc_peers_agree() must have succeeded for the communicator.
 size_t mcc_peers_on_host(ompi_communicator_t* comm, MccHostPeer** found);
 // Computes the key that this process shares with a member. False: the member's modex record has no valid key.
 bool mcc_peers_edge(ompi_communicator_t* comm, int rank, MccEdgeKey* edge);
-uint64_t mcc_capabilities_digest(void);  // of the provider's capabilities, once it is open
+uint64_t mcc_capabilities_digest(void);  // of the open provider's capabilities
 
-// coll_mcastcoll_handshake.c: the setup handshake.
-//
-// The messages between members while a group forms. Waiting has no time limit and ends when a member is known
-// to be lost.
+// coll_mcastcoll_handshake.c: the setup handshake, the messages between members while a group forms. Waiting
+// for a message has no time limit and ends when a member is known to be lost.
 typedef struct {
     void* state;         // internal state during the handshake
     uint8_t* addresses;  // of the members, in the order of ranks
     bool has_secret;     // false: the wrapped secret was not for this member, or was altered on its way
     MccSecret secret;    // rank 0's
     int unwilling;       // the first rank that refuses to join at present, or -1
-    MccProbe probe;      // the next agreement reports missing datagrams
+    MccProbe probe;      // if open, the next mcc_handshake_agree() reports missing datagrams
 } MccHandshake;
 // Runs the first part of the setup handshake, after the attempt to open the provider. Returns 0 with one of
 // three results, the same on every member: the addresses are complete and the handshake continues (`state` is
@@ -354,11 +362,12 @@ typedef struct {
 // `addresses` in any case.
 int mcc_handshake_begin(ompi_communicator_t* comm, bool wants, MccHandshake* handshake, char* reason,
                         int* lost);
-// Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0 or a
-// positive FI_E code as above. The handshake ends with an error, or if `last` is set.
 typedef struct {
     int error, rank;
 } MccAgreed;
+// Gives every member the worst result of a step: 0, or an error and a rank with this error. Returns 0, or as
+// mcc_handshake_begin() a positive FI_E code if a member was lost. The handshake ends if the result is an
+// error or `last` is set.
 int mcc_handshake_agree(MccHandshake* handshake, int error, bool last, MccAgreed* agreed, int* lost);
 
 // coll_mcastcoll_previous.c
@@ -368,7 +377,8 @@ void mcc_offer(MccModule* m, MccForm form, int collective, void (*function)(void
 // either.
 void mcc_previous_keep(MccModule* m, ompi_communicator_t* comm);
 void mcc_previous_release(MccModule* m);
-// To be called before and after a call of a previous module.
+// Installs the previous modules in the communicator, for a call of a previous module. mcc_restore_modules()
+// must follow the call.
 MccPrevious mcc_install_previous(MccModule* m, ompi_communicator_t* comm, MccCollective collective,
                                  MccSavedModules* saved);
 void mcc_restore_modules(MccModule* m, ompi_communicator_t* comm, const MccSavedModules* saved);
@@ -380,14 +390,14 @@ void mcc_watch_windows(void);  // once Open MPI has opened its osc components
 void mcc_note_window(MccModule* m, ompi_communicator_t* comm);
 
 // coll_mcastcoll_call.c
-size_t mcc_longest_part(const MccCall* call);
+size_t mcc_longest_part(const MccCall* call);  // maximum bytes of one operation of the call
 // Returns the next operation of the call, from element `offset` on.
 struct fi_mcastcoll_request mcc_part(const MccCall* call, size_t offset);
 ssize_t mcc_post(MccGroup* g, const struct fi_mcastcoll_request* request, void* context);
 // Returns whether completion unpacks into a derived datatype, which the program may free meanwhile.
 bool mcc_unpacks_derived(const MccCall* call);
-// Delivers the result after the provider has finished (`good`), and releases datatypes and memory. To be
-// called exactly once.
+// Delivers the result if the provider has finished without an error (`good`), and releases datatypes and
+// memory. Must be called exactly once per call.
 bool mcc_finish_call(MccCall* call, bool good);
 // Reports a failure and returns MPI's error code.
 int mcc_fail(MccGroup* g, const MccCall* call, int error);
@@ -395,9 +405,10 @@ int mcc_fail(MccGroup* g, const MccCall* call, int error);
 // coll_mcastcoll_request.c
 // False: the previous module must serve the call. Otherwise call->rc is the result for the caller.
 bool mcc_start_call(MccCall* call, MccRoute route, ompi_request_t** request);
-// The lock is held.
-bool mcc_slot_ended(const void* context, int error, const char* text);  // false: not a slot's context
-void mcc_post_backlog(void);
+// Ends the operation with this context. False: the context does not belong to a request's operation. The lock
+// is held.
+bool mcc_slot_ended(const void* context, int error, const char* text);
+void mcc_post_backlog(void);  // the lock is held
 void mcc_slots_free(void);
 // Returns the number of completed requests. The lock is not held.
 int mcc_complete_requests(void);
@@ -405,8 +416,8 @@ int mcc_complete_requests(void);
 // coll_mcastcoll_fabric.c
 // Returns whether the provider's collectives must know all addresses of the job before the first group.
 bool mcc_fabric_is_eager(void);
-// Opens the provider, unless an earlier attempt was made.
-void mcc_fabric_open(void);                       // with the lock, or while there is a single thread
+// Opens the provider, unless an earlier call has tried to. The lock is held, or there is a single thread.
+void mcc_fabric_open(void);
 void mcc_progress_start(void);                    // when a group is made; the lock is held
 void mcc_progress_thread_for(const MccGroup* g);  // when a group has formed; the lock is held
 void mcc_progress_stop(void);                     // the lock is not held
@@ -420,21 +431,24 @@ int mcc_group_consider(MccModule* module, ompi_communicator_t* comm, MccCollecti
 void mcc_group_orphan(MccGroup* group);
 // Returns whether the provider has the collective and the module's group has not refused it, as far as known.
 bool mcc_group_has(const MccModule* m, enum fi_collective_op collective);
-// Reports that the communicator is left to Open MPI. The user sees this only for the whole job.
+// Reports that the communicator is left to Open MPI. Without coll_mcastcoll_verbose, the user sees the line
+// only if it concerns the whole job.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason);
 
 // coll_mcastcoll_run.c
-// Returns whether a member was lost or an operation failed. Then all further calls fail, also those of the
-// previous modules, since the members may have made different numbers of calls.
+// Returns whether a member was lost or an operation failed. Then all later calls fail, even calls that a
+// previous module would serve, since the members may have made different numbers of calls.
 bool mcc_has_failed(const MccModule* m);
 // Decides which side serves the call, by values that MPI makes equal on every rank (collective and bytes, see
-// coll_mcastcoll_select.c) and by the collectives of the group. Forms the group when it is due.
+// coll_mcastcoll_select.c) and by the collectives of the group. First forms the group if the group is due.
 MccRoute mcc_route(MccCall* call, enum fi_collective_op needed, size_t bytes);
 // Runs an operation to its end. Returns 0 or a positive FI_E code. FI_ENOSYS: no member has begun the
 // operation.
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request);
-bool mcc_run_call(MccCall* call, MccRoute route);  // as mcc_start_call()
-void mcc_measured(MccCall* call);                  // ends a call that is part of a trial
+// Runs a blocking call to its end. False: the previous module must serve the call. Otherwise call->rc is the
+// result for the caller.
+bool mcc_run_call(MccCall* call, MccRoute route);
+void mcc_measured(MccCall* call);  // ends a call that is part of a trial
 
 // coll_mcastcoll_entries.c
 void (*mcc_entry(MccCollective collective, MccForm form))(void);

@@ -77,7 +77,7 @@ bool mcc_finish_call(MccCall* call, bool good) {
 }
 
 int mcc_fail(MccGroup* g, const MccCall* call, int error) {
-    // Adds which rank was lost and how this was detected, on every rank and for blocking calls, too.
+    // Adds the rank that was lost and how the loss was detected, also to calls without a completion's text.
     if (NULL != g->join.mc && NULL != g->join.get_failure)
         (void)g->join.get_failure(g->join.mc, g->operation.text, sizeof(g->operation.text));
     const bool more = '\0' != g->operation.text[0];

@@ -2,11 +2,11 @@
 // which decide whether a communicator can be served and store the previous modules.
 //
 // The provider mcastcoll is opened when the first group forms. Other providers may need the addresses of the
-// whole job before, and are opened with the framework. A failure does not unload the component: the modex
-// record reports the reason, every process leaves the job to Open MPI's own modules, and rank 0 of
-// MPI_COMM_WORLD prints one line. Whether a communicator can be served is decided when it has made enough
-// calls, from data known to every member (sizes, modex records, hosts), so that the members decide alike
-// without a message.
+// whole job before their first group, and are opened with the framework. A failure does not unload the
+// component: the process's modex record (the data that Open MPI passes to every process) contains the reason,
+// every process leaves the job to Open MPI's own modules, and rank 0 of MPI_COMM_WORLD prints one line.
+// Whether a communicator can be served is decided when it has made enough calls, from data known to every
+// member (sizes, modex records, hosts), so that the members decide alike without a message.
 
 #include "coll_mcastcoll.h"
 #include "ompi/runtime/mpiruntime.h"
@@ -27,9 +27,9 @@ static void module_construct(MccModule* m) {
     (void)atomic_fetch_add(&mcc_component.modules, 1);
 }
 
-// In MPI_Finalize, the last module closes the provider, before Open MPI closes its point-to-point layer.
-// mtl/ofi installs a memory monitor in libfabric and removes the monitor when mtl/ofi closes, but libfabric's
-// registration caches call the monitor until they close.
+// In MPI_Finalize, the last module closes the provider, before Open MPI closes its point-to-point layer:
+// mtl/ofi installs a memory monitor in libfabric and removes it when mtl/ofi closes, but libfabric's
+// registration caches call the monitor until they are closed with the provider.
 static void module_destruct(MccModule* m) {
     if (NULL != m->group) mcc_group_orphan(m->group);
     m->group = NULL;
@@ -42,7 +42,8 @@ static void module_destruct(MccModule* m) {
 
 OBJ_CLASS_INSTANCE(MccModule, mca_coll_base_module_t, module_construct, module_destruct);
 
-// A group always needs these three collectives of the previous modules.
+// Enables the module of a communicator. A group always needs the allreduce, bcast and allgather of the
+// previous modules.
 static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* comm) {
     MccModule* m = (MccModule*)module;
     if (NULL == comm->c_coll->coll_allreduce_module || NULL == comm->c_coll->coll_bcast_module ||
@@ -57,8 +58,8 @@ static int module_enable(mca_coll_base_module_t* module, ompi_communicator_t* co
     return OMPI_SUCCESS;
 }
 
-// The component still serves smaller communicators. The user sees this only for the whole job, as in
-// mcc_report_off().
+// Reports a communicator with too many members for a group. The component still serves smaller communicators.
+// Without coll_mcastcoll_verbose, the user sees the line only if it concerns the whole job.
 static void report_too_large(ompi_communicator_t* comm, size_t max, double took_s) {
     const bool all = MPI_COMM_WORLD == comm;
     if (0 != ompi_comm_rank(comm)) return;
@@ -66,11 +67,12 @@ static void report_too_large(ompi_communicator_t* comm, size_t max, double took_
                         "coll/mcastcoll leaves %s to Open MPI's own collectives: it has %d ranks, but a "
                         "group has at most %zu",
                         comm->c_name, ompi_comm_size(comm), max);
-    if (all) MCC_VERBOSE(1, "coll/mcastcoll: decided in %.3f ms", took_s * 1e3);
+    if (all) MCC_VERBOSE(1, "coll/mcastcoll: the decision on MPI_COMM_WORLD took %.3f ms", took_s * 1e3);
 }
 
-// For its own communicators, coll/han names the wanted components in an info key, and ignores errors of their
-// collectives. 512 bytes are more than all component names together.
+// Returns whether an info key of the communicator names other components as wanted. coll/han sets the key for
+// its own communicators, and ignores errors of their collectives. 512 bytes are more than all component names
+// together.
 static bool prefers_another(const ompi_communicator_t* comm) {
     char wanted[512] = "";
     return mcc_info(comm, "ompi_comm_coll_preference", wanted, sizeof(wanted)) &&
@@ -90,7 +92,7 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
         mcc_report_off(comm, "operations of a group cannot be revoked, which MPI's fault tolerance requires");
         return NULL;
     }
-    // mcastcoll is opened later, but its limit is known.
+    // The provider mcastcoll is opened later, but its limit is a constant.
     const size_t max = mcc_fabric_is_eager() ? c->fabric.max_members : FI_MCASTCOLL_MAX_MEMBERS;
     if ((size_t)ompi_comm_size(comm) > max) {
         report_too_large(comm, max, mcc_now_s() - begun_s);
@@ -101,7 +103,8 @@ static mca_coll_base_module_t* comm_query(ompi_communicator_t* comm, int* priori
     if (NULL == m) return NULL;
     m->wanted = (size_t)c->form_after;
     m->super.coll_module_enable = module_enable;
-    // Collectives that are not enabled go to the previous modules, but fail once the group has failed.
+    // Also offers the collectives that are not enabled: they go to the previous modules, but must fail once
+    // the group has failed.
     for (int i = 0; i < kMccCollectives; ++i)
         for (int form = 0; form < kMccForms; ++form) mcc_offer(m, form, i, mcc_entry(i, form));
     *priority = c->priority;
@@ -136,7 +139,7 @@ static int component_open(void) {
     if (c->ready && c->verbose >= 2 && 0 == ompi_process_info.my_name.vpid) mcc_rules_print(c->rules);
     if (OMPI_SUCCESS != mcc_peers_open()) {
         MCC_VERBOSE(1,
-                    "coll/mcastcoll: cannot publish the address of this process, its communicators use Open "
+                    "coll/mcastcoll: cannot publish the address of this process: its communicators use Open "
                     "MPI's own collectives");
     }
     return OMPI_SUCCESS;

@@ -8,11 +8,12 @@
 
 #include "coll_mcastcoll.h"
 
-// Returns whether this may be one of Open MPI's own calls that find the number of a new communicator. Open
-// MPI starts these calls from within its progress; for MPI_Comm_idup at a different place in the
-// communicator's call order on each rank. For an inter-communicator they are a reduction and a broadcast of
-// one int on the local communicator of each side. A program's own call of this size may use a different
-// datatype on each rank, so only the size can decide.
+// Returns whether this may be a call by which Open MPI itself finds the number of a new communicator. Open
+// MPI starts such calls from within its progress, for MPI_Comm_idup at a different place in the
+// communicator's call order on each rank, so the group cannot serve them. For an inter-communicator these
+// calls are a reduction and a broadcast of one int on the local communicator of each side. A program's own
+// call of this size may use a different datatype on each rank, so the decision uses only the size and the
+// operator.
 static bool is_of_open_mpi(const MccCall* call, const MccArguments* args, size_t bytes) {
     if (kMccNonblocking != call->form) return false;
     if (kMccBcast == args->collective) return sizeof(int) == bytes;
@@ -62,7 +63,7 @@ static MccRoute prepare(MccCall* call, const MccArguments* args) {
     const int64_t measured = mcc_call_bytes(&call->prepared, args);
     const size_t bytes = (size_t)measured;
     if (0 == measured && kMccBarrier != args->collective)
-        return kMccOver;  // on every rank, since signatures match
+        return kMccOver;  // the result is the same on every rank, since signatures match
     const enum fi_collective_op chosen = choose(call);
     if (measured < 0 || is_left(call, chosen, bytes) || is_of_open_mpi(call, args, bytes))
         return kMccPrevious;
@@ -85,13 +86,13 @@ static MccRoute prepare(MccCall* call, const MccArguments* args) {
                                        kMccBlocking == call->form ? &call->module->bounce : &call->memory);
     call->longest = mcc_longest_part(call);
     if (0 == error) return kMccHere;
-    // A local error after every rank has decided for the group.
+    // The preparation failed on this member after every member has decided for the group.
     mcc_bounce_trim(&call->memory, 0);
     call->rc = mcc_fail(call->module->group, call, error);
     return kMccOver;
 }
 
-// A barrier on one host takes 0.1 us, so only the fields read by every call are set.
+// Initialises a call. A barrier on one host takes 0.1 us, so only the fields that every call reads are set.
 static void begin(MccCall* call, ompi_communicator_t* comm, mca_coll_base_module_t* module, MccForm form,
                   MccCollective collective) {
     call->module = (MccModule*)module;
@@ -172,10 +173,10 @@ MCC_CALLS(kMccReduceScatterBlock, reduce_scatter_block, (MCC_ELEMENTS,), (input,
           MCC_VECTOR(count))
 // clang-format on
 
-// Short cut for a small barrier, broadcast or allreduce, which takes less time on one host than filling an
-// MccCall. A call in one segment with contiguous host memory, on a communicator that the group serves, goes
-// to the provider directly. False: the call needs an MccCall, or no member has begun it. Then the normal
-// entry function decides, and calls the previous module if necessary.
+// Runs a small barrier, broadcast or allreduce without an MccCall: on one host, the operation takes less time
+// than filling an MccCall. A call in one segment with contiguous host memory, on a communicator that the
+// group serves, goes to the provider directly. False: the call needs an MccCall, or no member has begun the
+// operation. Then the normal entry function decides, and calls the previous module if necessary.
 static bool at_once(ompi_communicator_t* comm, mca_coll_base_module_t* module, MccCollective collective,
                     const struct fi_mcastcoll_request* request, size_t bytes, int* rc) {
     const MccComponent* c = &mcc_component;

@@ -9,8 +9,8 @@
 
 #include "coll_mcastcoll.h"
 
-// libfabric's own collectives, which most providers use, see only addresses inserted before the first set of
-// the address vector. So every address must be inserted before.
+// Most other providers use libfabric's own collectives, which see only the addresses inserted before the
+// first set of the address vector is made. So every address must be inserted before that.
 bool mcc_fabric_is_eager(void) {
     return 0 != strcmp(mcc_component.provider, "mcastcoll");
 }
@@ -26,12 +26,13 @@ static bool open_fabric(const char* provider, size_t peers, char* reason) {
     reason[0] = '\0';  // set by the first attempt
     for (int i = 0; i < kMccCollectives; ++i)
         if (!mcc_provider_has(&c->fabric, mcc_collective_ops[i], FI_VOID, FI_NOOP))
-            MCC_VERBOSE(1, "coll/mcastcoll: provider %s does not support %s", provider,
-                        mcc_collective_names[i]);
+            MCC_VERBOSE(1, "coll/mcastcoll: provider %s does not support %s: it stays with Open MPI",
+                        provider, mcc_collective_names[i]);
     return true;
 }
 
-// On failure, the other members get the reason when a group forms, or from the modex record.
+// Opens the provider. If this fails, the other members get the reason when a group forms, or from the modex
+// record if the provider is opened with the framework.
 void mcc_fabric_open(void) {
     MccComponent* c = &mcc_component;
     if (c->opened || '\0' != c->reason[0]) return;
@@ -43,7 +44,8 @@ void mcc_fabric_open(void) {
     c->longest = c->segment < max ? c->segment : max;
 }
 
-// Compares addresses before any access: some providers report completions of internal operations.
+// Marks the operation with this context as ended. Compares addresses before any access, because some
+// providers report completions of their internal operations, too.
 static void ended(const void* context, int error, const char* text) {
     if (mcc_slot_ended(context, error, text)) return;
     for (MccJoin* j = mcc_component.fabric.joins; NULL != j; j = j->next) {
@@ -57,7 +59,9 @@ static void ended(const void* context, int error, const char* text) {
         return;
     }
     if (0 != error)
-        MCC_VERBOSE(5, "coll/mcastcoll: an error that belongs to no operation: %s", fi_strerror(error));
+        MCC_VERBOSE(
+            5, "coll/mcastcoll: ignored an error in the completion queue that belongs to no operation: %s",
+            fi_strerror(error));
 }
 
 // The lock is held.
@@ -69,8 +73,9 @@ static int poll_provider(void) {
     return events > 0 ? events : 0;
 }
 
-// While no operation of this process is open, other members may still need retransmissions. Retransmissions
-// can wait a while, so that Open MPI's own messages, which also progress in this loop, are not slowed down.
+// Returns whether the progress callback polls in this call while no operation of this process is open. Other
+// members may still need retransmissions. These can wait a while, so that Open MPI's own messages, which
+// progress in the same loop, are not slowed down.
 static bool is_due(MccComponent* c) {
     enum { kClockEvery = 8 };
     if (0 != atomic_fetch_add_explicit(&c->progress_calls, 1, memory_order_relaxed) % kClockEvery)
@@ -98,7 +103,10 @@ static void choose_pace(MccComponent* c) {
 
 void mcc_groups_reap(bool all) {
     const int error = mcc_joins_reap(&mcc_component.fabric, all);
-    if (0 != error) MCC_VERBOSE(1, "coll/mcastcoll: cannot close a group: %s", fi_strerror(error));
+    if (0 != error)
+        MCC_VERBOSE(1,
+                    "coll/mcastcoll: cannot close an unused group, whose resources the provider may keep: %s",
+                    fi_strerror(error));
 }
 
 static int progress(void) {

@@ -32,7 +32,7 @@ static bool is_left(ompi_communicator_t* comm, const char* reason) {
     return false;
 }
 
-// Prints the line for the user when the component cannot serve the job, once.
+// Prints one line for the user when the component cannot serve the job.
 void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     MccComponent* c = &mcc_component;
     if (MPI_COMM_WORLD != comm) {
@@ -43,9 +43,9 @@ void mcc_report_off(ompi_communicator_t* comm, const char* reason) {
     }
 }
 
-// The result is the same on every member. A communicator with more members than this host has processes
-// cannot be on one host. Only otherwise is every process looked up, because Open MPI creates its process
-// records on demand.
+// Returns whether all members are on this host. The result is the same on every member. A communicator with
+// more members than this host has processes cannot be on one host. Only the members of smaller communicators
+// are looked up, because each look-up makes Open MPI create a record of the process.
 static bool all_on_one_host(ompi_communicator_t* comm) {
     const int size = ompi_comm_size(comm);
     if (size > (int)ompi_process_info.num_local_peers + 1) return false;
@@ -87,7 +87,7 @@ static bool fits(MccModule* m, ompi_communicator_t* comm) {
     return mcc_select(c->rules, m, size);
 }
 
-// The local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
+// Does the local part of a join. Returns 0 or a positive FI_E code. libfabric's own collectives see only the
 // addresses that the address vector held when its first set was made, so the addresses of the whole job are
 // inserted first.
 static int begin_join(MccGroup* g, ompi_communicator_t* comm, unsigned attempt,
@@ -142,7 +142,7 @@ static MccGroup* make_group(ompi_communicator_t* comm, unsigned attempt, const M
     return g;
 }
 
-// Returns whether no data came through, by timeout or by a detected failure.
+// Returns whether the error means that the network did not deliver data.
 static bool is_of_network(int error) {
     return FI_ETIMEDOUT == error || FI_EHOSTUNREACH == error;
 }
@@ -161,9 +161,9 @@ static void try_again(MccModule* m, int error) {
     if (is_of_network(error) && ++m->attempts < kMaxAttempts) put_off(m);
 }
 
-// A join between hosts usually times out for a reason that affects every communicator of the job, such as a
-// firewall. So for some time this process, and every communicator with this process, begins no further join
-// between hosts.
+// Records the result of a join. A join between hosts usually times out for a reason that affects every
+// communicator of the job, such as a firewall. So for some time no communicator with this process begins
+// another join between hosts.
 static void note_join(const MccModule* m, int error) {
     MccComponent* c = &mcc_component;
     static const double kFirstBackoffS = 60, kTimes = 4, kLongestBackoffS = 3600;
@@ -213,12 +213,13 @@ static int report_loss(MccModule* m, ompi_communicator_t* comm, int error, int l
     // Open MPI's own collectives would wait for the lost member forever.
     m->state = mcc_component.disable_on_error ? kMccLeft : kMccBroken;
     if (lost >= 0) snprintf(name, sizeof(name), "rank %d", lost);
-    opal_output(0, "coll/mcastcoll: no group on communicator %s, rank %d of %d: %s was lost: %s",
+    opal_output(0,
+                "coll/mcastcoll: a call on communicator %s fails on rank %d of %d, because %s was lost: %s",
                 comm->c_name, ompi_comm_rank(comm), ompi_comm_size(comm), name, fi_strerror(error));
     return mcc_error_class(error);
 }
 
-// Other providers may not use datagrams.
+// Returns whether the group needs datagrams between hosts. Providers other than mcastcoll may not use any.
 static bool needs_datagrams(const MccModule* m) {
     return m->hosts > 1 && !mcc_fabric_is_eager();
 }
@@ -234,8 +235,8 @@ static void probe(const MccModule* m, ompi_communicator_t* comm, MccHandshake* h
                    fabric->address_bytes);
 }
 
-// True: all members can take part and want to, and the setup handshake continues. False: the handshake has
-// ended, the reason is reported, and *rc is the caller's result.
+// Begins the setup handshake. True: all members can take part and want to, and the handshake continues.
+// False: the handshake has ended, the reason is reported, and *rc is the caller's result.
 static bool begin_handshake(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, int* rc) {
     MccComponent* c = &mcc_component;
     char reason[kMccReasonBytes] = "";
@@ -265,8 +266,8 @@ static bool begin_handshake(MccModule* m, ompi_communicator_t* comm, MccHandshak
     return false;
 }
 
-// Joins, with an agreement after each step. Returns an error code if a member was lost. Otherwise *group is
-// the group, or NULL if *step failed on some member.
+// Joins the group. After each step, the members agree on the worst result. Returns an error code if a member
+// was lost. Otherwise *group is the group, or NULL if *step failed on some member.
 static int join_all(MccModule* m, ompi_communicator_t* comm, MccHandshake* handshake, const char** step,
                     MccAgreed* agreed, MccGroup** group) {
     int error = 0, lost = -1;
@@ -282,7 +283,7 @@ static int join_all(MccModule* m, ompi_communicator_t* comm, MccHandshake* hands
     }
     if (0 == rc && 0 == agreed->error) {
         error = join(g);
-        // Without shared memory (a full /dev/shm), members on one host would exchange multicast.
+        // Without shared memory (a full /dev/shm), members on one host would send multicasts to each other.
         const bool apart = 0 == error && 1 == m->hosts && g->join.hosts > 1;
         *step = apart ? "shared memory of the host" : "join";
         rc = mcc_handshake_agree(handshake, apart ? FI_EOPNOTSUPP : error, true, agreed, &lost);
@@ -318,8 +319,8 @@ static int form(MccModule* m, ompi_communicator_t* comm) {
     pthread_mutex_lock(&mcc_component.fabric.lock);
     mcc_progress_thread_for(g);
     pthread_mutex_unlock(&mcc_component.fabric.lock);
-    // Some rules apply within one site only. If the provider does not report sites, there is one. Several
-    // hosts may have the same name, so the provider's count replaces the count of names.
+    // Some rules apply within one site only. A provider that does not report sites counts as having one.
+    // Several hosts may have the same name, so the provider's number of hosts replaces the number of names.
     m->sites = 0 != g->join.sites ? g->join.sites : 1;
     if (0 != g->join.hosts) m->hosts = (int)g->join.hosts;
     if (!mcc_select(mcc_component.rules, m, g->join.size)) {

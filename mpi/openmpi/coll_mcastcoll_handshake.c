@@ -17,8 +17,9 @@
 
 typedef struct {
     MccHead head;
-    // Lowest rank unable to take part; lowest digest and lowest complement of a digest, each with a rank;
-    // lowest rank that refuses to join at present.
+    // [0]: lowest rank unable to take part. [1] and [2]: lowest digest of a provider's capabilities and
+    // lowest complement of a digest, each with its rank in the low 32 bits. [3]: lowest rank that refuses to
+    // join at present. [0] and [3] are the number of members if there is no such rank.
     uint64_t min[4];
     char reason[kMccReasonBytes];  // of the first rank unable to take part
 } Status;
@@ -29,7 +30,7 @@ typedef struct {
     MccWrappedSecret secret;
 } Outcome;
 
-// Authenticated together with a wrapped secret.
+// The context of a wrapped secret (core/secret.h).
 typedef struct {
     MccContextNumber context;
     int32_t parent, child;
@@ -56,7 +57,8 @@ static void take_worst(Status* status, const Status* other) {
         if (other->min[i] < status->min[i]) status->min[i] = other->min[i];
 }
 
-// Sets a reason, the same on every member, or none.
+// Sets the reason, the same on every member, why there can be no group. Leaves `reason` unchanged if there
+// can.
 static void decide(const Status* outcome, int size, char* reason) {
     const MccComponent* c = &mcc_component;
     const uint64_t* min = outcome->min;
@@ -90,7 +92,7 @@ static bool unwrap_secret(HandshakeState* t, MccSecret* secret) {
     return taken;
 }
 
-// On failure, the child receives zeros, which are no valid wrapped secret.
+// Wraps the secret for child `i`. On failure, the child receives zeros, which are no valid wrapped secret.
 static void wrap_secret(HandshakeState* t, int i, const MccSecret* secret) {
     const Edge edge = edge_between(t, t->tree.rank, t->tree.first + i);
     MccEdgeKey key;
@@ -99,8 +101,8 @@ static void wrap_secret(HandshakeState* t, int i, const MccSecret* secret) {
     explicit_bzero(&key, sizeof(key));
 }
 
-// Computes the keys while messages are under way. The key for a neighbour is computed once and takes about
-// 100 us.
+// Computes the keys shared with parent and children while messages are under way. Each key is computed once,
+// in about 100 us.
 static void prepare_edges(const HandshakeState* t) {
     MccEdgeKey key;
     if (0 != t->tree.rank) (void)mcc_peers_edge(t->tree.comm, t->tree.parent, &key);
@@ -108,7 +110,7 @@ static void prepare_edges(const HandshakeState* t) {
     explicit_bzero(&key, sizeof(key));
 }
 
-// The first round. Afterwards every member has the same reason, or no reason and the secret.
+// Runs the first round. Afterwards every member has the same reason, or no reason and the secret.
 static int exchange_statuses(HandshakeState* t, MccHandshake* handshake, char* reason) {
     size_t bytes[kMccChildren];
     for (int i = 0; i < t->tree.children; ++i)

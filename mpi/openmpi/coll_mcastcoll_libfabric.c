@@ -58,7 +58,7 @@ int fi_fabric(struct fi_fabric_attr* attr, struct fid_fabric** fabric, void* con
     return g_libfabric.fi_fabric(attr, fabric, context);
 }
 
-// Also works if libfabric could not be loaded.
+// If libfabric could not be loaded, returns the C library's text.
 const char* fi_strerror(int error) {
     return NULL != g_libfabric.fi_strerror ? g_libfabric.fi_strerror(error) : strerror(error);
 }

@@ -38,7 +38,7 @@ static inline MccContextNumber mcc_context_number(const ompi_communicator_t* com
     return (MccContextNumber){comm->c_contextid, 0};
 }
 
-// False: the communicator has no such info key.
+// Reads the communicator's value of an info key. False: the communicator does not have the key.
 static inline bool mcc_info(const ompi_communicator_t* comm, const char* key, char* value, size_t bytes) {
     int found = 0;
     if (NULL != comm->super.s_info)

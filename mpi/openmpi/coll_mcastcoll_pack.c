@@ -54,8 +54,8 @@ bool mcc_unpack(const MccLayout* to, const uint8_t* from, size_t bytes) {
     return convert_all(to, false, (uint8_t*)(uintptr_t)from, bytes);
 }
 
-// Also true for managed memory, which the driver moves between device and host: while its pages are on the
-// device, other processes and the kernel may fail to access them.
+// Managed memory, which the driver moves between device and host, counts as device memory: while its pages
+// are on the device, other processes and the kernel may fail to access the pages.
 bool mcc_is_device(const void* base) {
     return mcc_component.has_accelerator && mcc_is_accelerators(base);
 }

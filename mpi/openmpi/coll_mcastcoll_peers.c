@@ -3,9 +3,9 @@
 //
 // A record has a digest of the parameters that must be the same on every rank, and the host of the process.
 // Every process reads the same records, so the members come to the same decision without a message. A process
-// without a record, or with other parameters, leaves its communicators to Open MPI. Of a valid record, the
-// reader keeps host and process; invalid records are not kept. The members of a group exchange the provider's
-// capabilities and addresses when the group forms (_handshake.c).
+// without a record, or with other parameters, leaves its communicators to Open MPI. From a valid record, the
+// reader keeps host and process; an invalid record is read again when needed. The members of a group exchange
+// the provider's capabilities and addresses when the group forms (_handshake.c).
 
 #include <errno.h>
 #include <search.h>
@@ -37,12 +37,12 @@ typedef struct {
     size_t place;            // index in the list being gathered, from 1; 0: not yet in the list
 } Host;
 
-// The record of a process with a valid modex record.
+// The data kept from the valid modex record of a process.
 typedef struct {
     uint32_t vpid;  // number of the process in the job
     uint64_t host;
     MccProcess process;
-    MccEdgeKey* edge;  // key shared with this process, or NULL before the first use in a group's tree
+    MccEdgeKey* edge;  // key shared with that process, or NULL before the first use in a group's tree
     Host* at;          // NULL: no memory
 } Peer;
 
@@ -121,7 +121,7 @@ int mcc_peers_open(void) {
     return rc;
 }
 
-// False: no record, or another version.
+// Reads a process's modex record. False: there is no record, or its version is not the one of this component.
 static bool read_record(opal_process_name_t name, ModexRecord* record) {
     int rc;
     uint8_t* data = NULL;
@@ -246,7 +246,8 @@ static Gathered gather_hosts(ompi_communicator_t* comm, size_t processes, Host**
     return all;
 }
 
-// False: no network connects the hosts; `reason` has the cause.
+// Chooses the addresses of this host that connect all hosts. False: no network connects the hosts; `reason`
+// has the cause.
 static bool choose_address(Gathered all, char* reason) {
     MccProvider* fabric = &mcc_component.fabric;
     const MccAddresses** addresses = malloc((all.count + 1) * sizeof(*addresses));
@@ -267,9 +268,10 @@ static bool choose_address(Gathered all, char* reason) {
     return '\0' == reason[0];
 }
 
-// A process has a single endpoint for its communicators, so the addresses of the whole job decide, if the job
-// has at most kMaxRead processes. If the job has no network in common, the communicator decides. The result
-// must be the same on every member, so an endpoint that is already open must not influence the result.
+// A process has a single endpoint for its communicators, so the choice considers the addresses of the whole
+// job, if the job has at most kMaxRead processes. If no network connects the whole job, the choice considers
+// the communicator's hosts only. The result must be the same on every member, so an endpoint that is already
+// open must not influence the result.
 bool mcc_peers_choose_address(ompi_communicator_t* comm, char* reason) {
     MccComponent* c = &mcc_component;
     enum { kMaxRead = 2048 };
@@ -343,8 +345,8 @@ bool mcc_peers_agree(ompi_communicator_t* comm, int* host_count, char* reason) {
     return '\0' == reason[0];
 }
 
-// On another host, process numbers refer to other processes, even if the hosts share a kernel, as containers
-// and the hosts of the test cluster do.
+// Finds the other members with this process's host and namespace of process numbers. The namespace alone is
+// not enough: hosts may share a kernel, as containers and the hosts of the test cluster do.
 static size_t find_on_host(ompi_communicator_t* comm, MccHostPeer** found) {
     const int size = ompi_comm_size(comm);
     const Peer* self = find_peer(ompi_proc_local()->super.proc_name.vpid);

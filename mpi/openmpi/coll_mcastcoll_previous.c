@@ -1,20 +1,20 @@
 // The previous modules of a communicator, and calls of previous modules. Open MPI expects each module to
-// store the modules below.
+// store the modules that served the communicator before.
 //
-// Some Open MPI collectives are composites: they call further collectives of the same communicator and assume
-// Open MPI's own. allgatherv (basic_default) and reduce_scatter(_block) (basic) ignore the result of the last
-// call. coll/han falls back to the communicator's current module, which must not be the module that called
-// coll/han. So during a call of a previous module, the communicator holds the previous modules, as without
-// this component. If the call installs another module, as coll/han does, this module becomes the new previous
-// module.
+// Some Open MPI collectives are composites: they call other collectives of the same communicator and assume
+// that these are Open MPI's own. allgatherv (basic_default) and reduce_scatter(_block) (basic) ignore the
+// result of the last call. coll/han falls back to the communicator's current module, which must not be the
+// module that called coll/han. So during a call of a previous module, the communicator holds the previous
+// modules, as without this component. If the call installs another module, as coll/han does, this module
+// becomes the new previous module.
 
 #include "coll_mcastcoll.h"
 
 typedef void (*Function)(void);
 
-// The positions of a collective's two forms in Open MPI's structures.
+// The offsets of a collective's two forms in Open MPI's module structure and in the communicator's table.
 static const struct {
-    size_t in_module, held, held_module;  // offsets
+    size_t in_module, held, held_module;  // function in the module; function and module in the table
 } kFields[kMccCollectives][kMccForms] = {
 #define MCC_FIELD(field)                                                                     \
     {                                                                                        \
@@ -71,9 +71,9 @@ MccPrevious mcc_install_previous(MccModule* m, ompi_communicator_t* comm, MccCol
     return m->previous[kMccBlocking][collective];
 }
 
-// For a communicator that will never have a group: installs the previous modules permanently, so that further
-// calls cost no more than without this component. Non-blocking forms stay installed, since another thread may
-// be about to call a non-blocking collective.
+// Installs the previous modules permanently in a communicator that will never have a group, so that later
+// calls cost no more than without this component. This component's non-blocking forms stay installed, since
+// another thread may be about to call a non-blocking collective.
 static void install_permanently(MccModule* m, ompi_communicator_t* comm) {
     for (int i = 0; i < kMccCollectives; ++i) {
         const MccPrevious* previous = &m->previous[kMccBlocking][i];
@@ -86,7 +86,7 @@ static void install_permanently(MccModule* m, ompi_communicator_t* comm) {
     }
 }
 
-// The references to the modules are exchanged together with the modules.
+// A module's reference moves together with the module between `previous` and the communicator.
 void mcc_restore_modules(MccModule* m, ompi_communicator_t* comm, const MccSavedModules* saved) {
     for (int i = 0; i < kMccCollectives; ++i) {
         MccPrevious* previous = &m->previous[kMccBlocking][i];

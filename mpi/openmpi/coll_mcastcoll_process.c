@@ -1,6 +1,6 @@
-// Observes processes of this host. Number and start time identify a process, so that a later process with the
-// same number is not mistaken for the earlier one. Only the kernel decides whether a process lives; a slow or
-// stopped process counts as alive.
+// Checks whether processes of this host still exist. Number and start time identify a process, so that a
+// later process with the same number is not mistaken for the earlier one. Only the kernel decides whether a
+// process lives; a slow or stopped process counts as alive.
 
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "coll_mcastcoll.h"
 
-// Returns 0 or an errno.
+// Reads the state and the start time of a process. Returns 0 or an errno.
 static int read_state(int64_t number, char* state, uint64_t* start) {
     char path[64], text[1024];
     snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)number);
@@ -17,7 +17,7 @@ static int read_state(int64_t number, char* state, uint64_t* start) {
     const size_t got = fread(text, 1, sizeof(text) - 1, file);
     (void)fclose(file);
     text[got] = '\0';
-    // The process name before it may contain any character.
+    // The state follows the process name in brackets, which may contain any character.
     const char* rest = strrchr(text, ')');
     unsigned long long ticks = 0;
     if (NULL == rest || 2 != sscanf(rest + 1,
@@ -29,8 +29,8 @@ static int read_state(int64_t number, char* state, uint64_t* start) {
     return 0;
 }
 
-// Digest of the boot ID and the PID namespace: equal for processes that use the same process numbers. 0:
-// unknown.
+// Returns a digest of the boot ID and the PID namespace: equal for processes that use the same process
+// numbers. 0: unknown.
 static uint64_t number_space(void) {
     char boot[64] = "", space[64] = "";
     FILE* file = fopen("/proc/sys/kernel/random/boot_id", "re");

@@ -12,9 +12,9 @@
 
 #include "coll_mcastcoll.h"
 
-// MPI_I... stores references to datatypes and operators behind the common part of a request: four pointers
-// (ompi_coll_base_nbc_request_t, whose header includes a header that Debian does not ship). Some more are
-// reserved.
+// MPI_I... stores references to datatypes and operators behind the common part of a request: four pointers in
+// ompi_coll_base_nbc_request_t, whose header cannot be included, because it includes a header that Debian
+// does not ship. A few more are reserved here, in case a later release stores more.
 enum { kPointersOfMpi = 8 };
 
 typedef struct MccRequest {
@@ -138,7 +138,8 @@ bool mcc_slot_ended(const void* context, int error, const char* text) {
     return true;
 }
 
-// Returns 0, FI_EAGAIN without room, or the provider's error, after which nothing more is posted.
+// Posts the request's operations. Returns 0, FI_EAGAIN if the provider has no room, or another error of the
+// provider, after which nothing more is posted.
 static int post_parts(MccRequest* r) {
     MccGroup* g = r->group;
     while (!r->all_posted) {
@@ -187,7 +188,7 @@ static void wait_in_backlog(MccRequest* r) {
     (void)atomic_fetch_add(&mcc_component.backlog, 1);
 }
 
-// Returns 0 if the request is active or waits for room, or an error if it has not begun.
+// Begins a request. Returns 0 if the request is active or waits for room, or an error if it has not begun.
 static int begin(MccRequest* r) {
     MccComponent* c = &mcc_component;
     MccGroup* g = r->group;

@@ -18,10 +18,10 @@ static bool is_offered(const MccModule* m, enum fi_collective_op needed, enum fi
     return mcc_group_has(m, needed) && mcc_provider_has(&mcc_component.fabric, needed, type, op);
 }
 
-// Measured calls: both sides in turn, then the agreement. See MccTrial, and "What is measured" in README.md,
-// which also says why the members stay in step.
+// Measured calls: both sides serve calls in turn, then the members agree on the times. See MccTrial, and
+// "What is measured" in README.md, which also says why the members make the same choices.
 
-// 0, or a positive FI_E code.
+// Computes the maxima of all members' numbers. Returns 0 or a positive FI_E code.
 static int agree_on_maximum(MccGroup* g, const uint64_t* mine, uint64_t* max, size_t count) {
     const struct fi_mcastcoll_request request = {.size = sizeof(request),
                                                  .collective = FI_ALLREDUCE,
@@ -77,7 +77,8 @@ static int synchronise(MccModule* m, ompi_communicator_t* comm) {
     return rc;
 }
 
-// Handles a failed agreement. If the group has no allreduce, all members find this in the same call.
+// Handles a failed agreement. If the group has no allreduce, all members get FI_ENOSYS in the same call, and
+// the trials end.
 static MccRoute end_trial(MccCall* call, MccTrial* t, int error) {
     if (FI_ENOSYS == error) {
         mcc_trial_close(t);
@@ -136,8 +137,9 @@ MccRoute mcc_route(MccCall* call, enum fi_collective_op needed, size_t bytes) {
     return kMccOver;
 }
 
-// Open MPI's progress does not report whether it did any work. Sleeping would delay large messages from other
-// ranks to this rank, so the provider may sleep only if Open MPI yields when idle.
+// Makes Open MPI's progress for a thread inside the provider. Returns 0, which allows the provider to sleep,
+// only if Open MPI yields when idle: Open MPI does not report whether its progress did any work, and a sleep
+// would delay large messages from other ranks to this rank.
 static int progress(void* nothing) {
     (void)nothing;
     opal_progress();
@@ -164,9 +166,9 @@ static int post_and_wait(MccGroup* g, const struct fi_mcastcoll_request* request
     return op->done ? op->error : c->broken;
 }
 
-// The component's progress callback continues to poll meanwhile and so serves the members of other groups.
-// While a thread is inside, the progress thread stays inactive even if the machine does not schedule this
-// rank: the progress thread would hold locks needed by the rank.
+// Runs an operation inside the provider. The component's progress callback continues to poll meanwhile and so
+// serves the members of other groups. While a thread is inside, the progress thread stays inactive even if
+// the machine does not schedule this rank: the progress thread would hold locks needed by the rank.
 static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* request) {
     ssize_t rc;
     const bool entered = mcc_enter(&mcc_component.thread);
@@ -176,7 +178,7 @@ static int run_in_provider(MccGroup* g, const struct fi_mcastcoll_request* reque
 }
 
 int mcc_run(MccGroup* g, const struct fi_mcastcoll_request* request) {
-    // Posts earlier requests first, to keep the order of the calls.
+    // Waits until the earlier requests in the backlog are posted, to keep the order of the calls.
     while (0 != atomic_load(&g->waiting)) opal_progress();
     g->operation.text[0] = '\0';
     return NULL != g->join.run ? run_in_provider(g, request) : post_and_wait(g, request);
@@ -196,7 +198,8 @@ static int run_parts(const MccCall* call) {
 // Runs a large blocking broadcast of a derived datatype. Packs and unpacks segment by segment, so that the
 // bounce buffer needs only the size of a segment.
 static int run_streamed(const MccCall* call) {
-    // The convertor stops between basic elements; this much more room completes any part.
+    // The convertor packs whole basic elements. With this much more room, the element at the end of a part
+    // fits.
     enum { kPackSlack = 4096 };
     const size_t segment = mcc_component.longest, room = segment + kPackSlack;
     const bool am_root = call->prepared.self == call->prepared.whole.root;

@@ -92,7 +92,7 @@ static bool parse_route(MccRuleWord word, MccRoute* route) {
     return false;
 }
 
-// 1: a rule, 0: an empty line, -1: neither.
+// Parses a line. Returns 1 for a rule, 0 for an empty line, -1 for an invalid line.
 static int parse_line(const char* text, Rule* rule) {
     const MccRuleLine line = mcc_rule_line(text, strlen(text));
     const MccRuleWord *words = line.words, *pml = &words[kMccRuleMore];
@@ -193,8 +193,8 @@ static bool fits(const Rule* rule, const MccModule* m, MccForm form, int collect
            ('\0' == rule->pml[0] || mcc_pml_is(rule->pml));
 }
 
-// Returns the side that serves so many bytes. *next is the size from which on another side may serve, or
-// SIZE_MAX.
+// Returns the side that serves a message of `bytes`. *next is the next larger size for which the other side
+// may serve, or SIZE_MAX.
 static MccRoute decide(const MccRules* rules, const MccModule* m, MccForm form, int collective,
                        size_t members, size_t bytes, size_t* next) {
     *next = SIZE_MAX;

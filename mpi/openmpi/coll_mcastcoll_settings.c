@@ -44,7 +44,7 @@ static const MccSetting kDefaults[kExperiments] = {
     [kLinger] = {"linger", .value = 2000, .high = INT32_MAX},
     [kEagerProgress] = {"eager_progress", .words = YES_OR_NO}};
 
-// Values of parameters with the names of keys, as before 0.9.0; NULL: not set.
+// Values of the parameters that had the names of these keys before 0.9.0; NULL: not set.
 static char* former_parameters[kExperiments];
 
 void mcc_settings_register(const mca_base_component_t* component) {

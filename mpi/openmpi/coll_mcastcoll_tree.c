@@ -22,7 +22,8 @@ int mcc_tree_end(MccTree* t, int error, int lost) {
     return t->end.error;
 }
 
-// Some of Open MPI's layers do not return from a send to a process that no longer exists.
+// Records that a member has left the tree, so that this member waits for no send to that member: some of Open
+// MPI's layers do not return from a send to a process that no longer exists.
 static void note_left(MccTree* t, int rank) {
     if (t->left_count < kMccChildren + 2) t->left[t->left_count++] = rank;
 }
@@ -136,7 +137,8 @@ int mcc_tree_send_children(MccTree* t, const void* bytes, size_t count) {
     return 0;
 }
 
-// Waits for sent messages, except messages to members that have left.
+// Waits until the messages to all members that have not left are sent. False: the time is over, or a member
+// is lost.
 static bool drain(MccTree* t, double until_s) {
     for (;;) {
         int open = 0;

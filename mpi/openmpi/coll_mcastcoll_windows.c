@@ -30,7 +30,7 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     *best = NULL;
     OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components, mca_base_component_list_item_t) {
         Osc* one = (Osc*)(uintptr_t)item->cli_component;
-        // osc/monitoring also wraps other components, and would pass the window back to this component.
+        // osc/monitoring wraps other components, as this component does, and would pass the window back.
         if (one == &windows || 0 == strcmp(one->osc_version.mca_component_name, "monitoring")) continue;
         const int priority = one->osc_query(win, base, size, unit, comm, info, flavor);
         if (OMPI_ERR_RMA_SHARED == priority) refusal = priority;  // returned by Open MPI 4.1
@@ -41,8 +41,8 @@ static int select_best(struct ompi_win_t* win, void** base, size_t size, int uni
     return NULL != *best ? max : refusal;
 }
 
-// Open MPI chooses the first component among those with the highest priority; this component is the first of
-// the list.
+// Returns the priority of the best other component. Among components with the same priority, Open MPI chooses
+// the first in its list, which is this component.
 static int query_windows(struct ompi_win_t* win, void** base, size_t size, int unit,
                          struct ompi_communicator_t* comm, struct opal_info_t* info, int flavor) {
     Osc* best;

@@ -17,7 +17,7 @@ typedef struct {
     MccPreparedCall prepared;
 } PmpiCall;
 
-// Leaves the call to PMPI.
+// Leaves the call to PMPI: counts the call, and returns false for serve().
 static bool leave(const PmpiCall* c) {
     (void)atomic_fetch_add_explicit(&pmpi.left[c->operation], 1, memory_order_relaxed);
     return false;
@@ -46,7 +46,8 @@ static bool run(const PmpiCall* c, int error, int* rc) {
     if (FI_ENOSYS == error) {
         g->join.refused |= 1U << mcc_collective_ops[c->operation];
         if (0 == g->join.rank)
-            pmpi_log(1, "the provider does not support %s for this group of %d members", name, g->join.size);
+            pmpi_log(1, "the provider does not support %s for this group of %d members: it stays with MPI",
+                     name, g->join.size);
     }
     if (FI_ENOSYS == error || FI_EOPNOTSUPP == error) return leave(c);
     *rc = MPI_SUCCESS;
@@ -62,7 +63,8 @@ static bool run(const PmpiCall* c, int error, int* rc) {
 }
 
 // Returns whether the group has the operation and serves a message of this size. libfabric's reduce_scatter
-// fixes the distribution of the result, so MPI's is served if its counts are the same.
+// fixes the distribution of the result, so a call of MPI_Reduce_scatter is served only if its counts are this
+// distribution.
 static bool is_served(PmpiCall* c, const MccArguments* args) {
     const PmpiGroup* g = c->g;
     const PmpiSettings* s = &pmpi.settings;
@@ -81,8 +83,8 @@ static bool is_served(PmpiCall* c, const MccArguments* args) {
            mcc_provider_has(&pmpi.provider, collective, whole->datatype, whole->op);
 }
 
-// False: PMPI serves the call or reports the error. The group is formed first, whatever the arguments: see
-// rule 2 in pmpi.h.
+// Serves the call with the provider. False: PMPI must serve the call or report the error. The group is formed
+// first, whatever the arguments: see rule 2 in pmpi.h.
 static bool serve(const MccArguments* args, MPI_Comm comm, int* rc) {
     PmpiCall c;
     c.operation = args->collective;

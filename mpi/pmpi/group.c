@@ -20,7 +20,7 @@ static void cancel(PmpiGroup* g) {
     PMPI_Wait(&g->idle_receive, MPI_STATUS_IGNORE);
 }
 
-// To be called before MPI is finalised. The groups stay in memory but are no longer used.
+// Must be called before MPI is finalised. The groups stay in memory but are no longer used.
 void pmpi_groups_cancel(void) {
     for (MccJoin* j = pmpi.provider.joins; NULL != j; j = j->next) cancel((PmpiGroup*)j);
 }
@@ -47,7 +47,7 @@ int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra) {
     return MPI_SUCCESS;
 }
 
-// Checks with one reduction that every member is ready with the same settings: the lowest rank that is not
+// Checks that every member is ready with the same settings. One reduction finds the lowest rank that is not
 // ready, and whether minimum and maximum of the digests are equal.
 static bool agree_on_terms(PmpiGroup* g, char* reason) {
     const int64_t terms = (int64_t)pmpi.terms;
@@ -94,11 +94,12 @@ static int join(PmpiGroup* g) {
     const int error = mcc_join(&pmpi.provider, &g->join, pmpi.settings.join_timeout_ms, go_on, g);
     if (0 != error || NULL != g->join.run) return error;
     if (0 == g->join.rank)
-        pmpi_log(1, "provider %s does not offer " FI_MCASTCOLL_GROUP_OPS, pmpi.settings.provider);
+        pmpi_log(1, "provider %s lacks the extension " FI_MCASTCOLL_GROUP_OPS " by which operations run",
+                 pmpi.settings.provider);
     return FI_ENOPROTOOPT;
 }
 
-// The key of a group's set.
+// The communication key of a group's address vector set.
 typedef struct {
     int64_t number;
     MccSecret secret;  // rank 0's
@@ -159,8 +160,9 @@ static PmpiGroup* make(MPI_Comm comm) {
     mcc_join_add(&pmpi.provider, &g->join);
     pmpi_groups_reap(false);
     pthread_mutex_unlock(&pmpi.provider.lock);
-    // A collective called while the group forms finds the state kPmpiLeft: some MPI libraries build
-    // collectives from further collectives, and a failing collective calls the program's error handler.
+    // A collective called while the group forms finds the state kPmpiLeft and goes to PMPI. Such calls occur
+    // when an MPI library builds collectives from other collectives, or when a failing collective calls the
+    // program's error handler.
     PMPI_Comm_set_attr(comm, pmpi.comm_key, g);
     if (!inter && g->join.size > 1) {
         char name[MPI_MAX_OBJECT_NAME] = "";
@@ -173,7 +175,8 @@ static PmpiGroup* make(MPI_Comm comm) {
             pthread_mutex_unlock(&pmpi.provider.lock);
             if (0 == g->join.rank) pmpi_log(1, "serves communicator '%s', %d members", name, g->join.size);
         } else if (0 == g->join.rank) {
-            pmpi_log(1, "leaves communicator '%s', %d members: %s", name, g->join.size, reason);
+            pmpi_log(1, "leaves communicator '%s', %d members, to MPI's own collectives: %s", name,
+                     g->join.size, reason);
         }
     }
     pthread_mutex_lock(&pmpi.provider.lock);
@@ -182,9 +185,9 @@ static PmpiGroup* make(MPI_Comm comm) {
     return g;
 }
 
-// Communicators being freed by this thread. Their delete callbacks may call collectives, which must be PMPI's
+// A communicator that this thread is freeing. Its delete callbacks may call collectives, which must be PMPI's
 // on every member, since the group is closed before. During these callbacks MPICH frees the communicator's
-// list of attributes, so the attribute cannot be looked up.
+// list of attributes, so that the attribute with the group cannot be looked up.
 typedef struct Freeing {
     MPI_Comm comm;
     const struct Freeing* outer;  // the communicator in whose callback this communicator is freed
@@ -201,8 +204,8 @@ PmpiGroup* pmpi_group_of(MPI_Comm comm) {
     return found ? g : make(comm);
 }
 
-// MPI's functions are only called, never stored as pointers: an address would have to resolve when the
-// library is preloaded into a program without MPI, such as a launcher.
+// Calls one of two MPI functions. A pointer to an MPI function would have to be resolved when the library is
+// preloaded into a program without MPI, such as a launcher.
 static int leave(MPI_Comm* comm, bool disconnects) {
     return disconnects ? PMPI_Comm_disconnect(comm) : PMPI_Comm_free(comm);
 }
@@ -211,7 +214,7 @@ static int free_comm(MPI_Comm* comm, bool disconnects) {
     PmpiGroup* g = NULL;
     int found = 0;
     if (NULL == comm || MPI_COMM_NULL == *comm) return leave(comm, disconnects);
-    // Recorded even if this process has not opened the provider: another member may have opened it.
+    // Recorded even if this process has not opened the provider, since other members may have opened theirs.
     const Freeing here = {*comm, freeing};
     if (kPmpiOpen == atomic_load(&pmpi.life) &&
         MPI_SUCCESS == PMPI_Comm_get_attr(*comm, pmpi.comm_key, &g, &found) && found)

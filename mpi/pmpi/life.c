@@ -7,7 +7,7 @@
 
 enum { kTermsVersion = 4, kPeersExpected = 64 };
 
-// Digest of the data formats and of every value that decides which side serves a call.
+// Returns a digest of the data formats and of every value that decides which side serves a call.
 static uint64_t digest_terms(void) {
     const PmpiSettings* s = &pmpi.settings;
     const uint16_t one = 1;
@@ -60,7 +60,8 @@ __attribute__((visibility("default"))) int MPI_Finalize(void) {
     return PMPI_Finalize();
 }
 
-// A local step. Errors are only recorded, since this process must take part in the agreements in any case.
+// Reads the settings and opens the provider, a local step. Errors are only recorded, since this process must
+// take part in the agreements (group.c) in any case.
 static void open_provider(void) {
     char reason[kMccReasonBytes] = "";
     int rank = 0, size = 0;
@@ -89,8 +90,8 @@ static void open_provider(void) {
     if (pmpi.ready) pmpi.terms = digest_terms();
 }
 
-// Called when MPI_COMM_SELF's attribute is deleted: MPI_Finalize has begun without the function above
-// (mpi_f08 and tools call PMPI_Finalize).
+// Called when the attribute of MPI_COMM_SELF is deleted in MPI_Finalize. Closes the library if the interposed
+// MPI_Finalize was not called, because mpi_f08 and tools call PMPI_Finalize.
 static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     (void)comm, (void)key, (void)value, (void)extra;
     if (kPmpiOpen == atomic_load(&pmpi.life)) close_all();
@@ -112,14 +113,16 @@ bool pmpi_open(void) {
     pthread_mutex_lock(&pmpi.provider.lock);
     if (kPmpiUnopened == atomic_load(&pmpi.life)) {
         opening = true;
-        // Not a duplicate, which would call the program's attribute functions.
+        // Not MPI_Comm_dup(), which would call the program's attribute functions.
         PMPI_Comm_split(MPI_COMM_SELF, 0, 0, &pmpi.own_comm);
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, pmpi_group_left, &pmpi.comm_key, NULL);
         int self_key = MPI_KEYVAL_INVALID;
         PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &self_key, NULL);
         PMPI_Comm_set_attr(MPI_COMM_SELF, self_key, NULL);
         open_provider();
-        if (!pmpi.ready) pmpi_log(1, "off in this process: %s", pmpi.reason);
+        if (!pmpi.ready)
+            pmpi_log(1, "off in this process, MPI's own collectives serve its communicators: %s",
+                     pmpi.reason);
         opening = false;
         atomic_store_explicit(&pmpi.life, kPmpiOpen, memory_order_release);
     }

@@ -4,7 +4,7 @@
 // MPI_Bcast and the other functions of calls.c, serves calls over a libfabric provider with collectives where
 // possible, and calls PMPI_Bcast and so on otherwise.
 //
-// Two rules make this safe.
+// Two rules ensure that all members of a communicator use the same side, the provider or MPI.
 //   1. The decision which side serves a call depends only on values that are the same on every member of the
 //      communicator: the agreed state of the group, and the total bytes, which MPI makes equal (signatures
 //      match, counts and datatypes need not), or for reductions the element type and the operator.
@@ -98,13 +98,13 @@ typedef struct {
     MccWrappedSecret* wrapped;  // one entry per member, written by this member
     MccWrappedSecret* all;      // one entry per member, combined from every member
 } PmpiSharing;
-PmpiSharing* pmpi_sharing_make(int size);  // to be freed by the caller; NULL: no memory
+PmpiSharing* pmpi_sharing_make(int size);  // freed by the caller; NULL: no memory
 // Distributes the secret drawn by rank 0 to every member. Returns 0 or a positive FI_E code. FI_EKEYREJECTED:
 // the wrapped secret was not for this member, or was altered on its way.
 int pmpi_share_secret(const PmpiGroup* g, PmpiSharing* sharing, MccSecret* secret);
 
 // group.c
-PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI serves the call or reports the error
+PmpiGroup* pmpi_group_of(MPI_Comm comm);  // NULL: PMPI must serve the call or report the error
 int pmpi_group_left(MPI_Comm comm, int key, void* value, void* extra);
 void pmpi_group_break(PmpiGroup* g);  // after a failed operation: no more calls, closed after the linger time
 void pmpi_groups_cancel(void);

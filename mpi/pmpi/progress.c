@@ -4,11 +4,13 @@
 
 #include "pmpi.h"
 
-// Operations run without completions, so there are none to handle; reading the queue makes the provider
+// Handles nothing: operations run without completions, and the queue is read only so that the provider makes
 // progress.
 static void ended(const void* context, int error, const char* text) {
     (void)context, (void)text;
-    if (0 != error) pmpi_log(2, "an error that belongs to no operation: %s", fi_strerror(error));
+    if (0 != error)
+        pmpi_log(2, "ignored an error in the completion queue, since no operation uses the queue: %s",
+                 fi_strerror(error));
 }
 
 void pmpi_poll(void) {
@@ -26,10 +28,12 @@ int pmpi_progress_mpi(void* group) {
 
 void pmpi_groups_reap(bool all) {
     const int error = mcc_joins_reap(&pmpi.provider, all);
-    if (0 != error) pmpi_log(1, "cannot close a group: %s", fi_strerror(error));
+    if (0 != error)
+        pmpi_log(1, "cannot close an unused group, whose resources the provider may keep: %s",
+                 fi_strerror(error));
 }
 
-// Also closes groups whose linger time is over.
+// Polls the provider for the progress thread, and closes groups whose linger time is over.
 static int poll_for_program(void) {
     enum { kReapMs = 50 };
     pmpi_poll();

@@ -9,7 +9,7 @@
 
 enum { kBlock = 32 };
 
-// Authenticated together with a wrapped secret.
+// The context of a wrapped secret (core/secret.h).
 typedef struct {
     int64_t number;
     int32_t from, to;
@@ -19,7 +19,7 @@ static Edge edge_between(const PmpiGroup* g, int from, int to) {
     return (Edge){.number = g->number, .from = from, .to = to};
 }
 
-// On failure, the receiver gets zeros, which are no valid wrapped secret.
+// Wraps the secret for member `to`. On failure, the member gets zeros, which are no valid wrapped secret.
 static void give(const PmpiGroup* g, const MccPublicKey* keys, int to, const MccSecret* secret,
                  MccWrappedSecret* wrapped) {
     const Edge edge = edge_between(g, g->join.rank, to);
@@ -39,7 +39,7 @@ static bool take(const PmpiGroup* g, const MccPublicKey* keys, int from, const M
     return taken;
 }
 
-// From rank 0 to the first member of each block.
+// Shares the secret from rank 0 to the first member of each block.
 static bool share_with_first(const PmpiGroup* g, PmpiSharing* s, MccSecret* secret, bool* has_it) {
     const int blocks = (g->join.size + kBlock - 1) / kBlock, rank = g->join.rank;
     if (blocks < 2) return true;
@@ -51,8 +51,8 @@ static bool share_with_first(const PmpiGroup* g, PmpiSharing* s, MccSecret* secr
     return true;
 }
 
-// From the first member of each block to the rest of the block. Each first member contributes the entries of
-// its block.
+// Shares the secret from the first member of each block to the other members of the block. Each first member
+// contributes the entries of its block to the reduction.
 static bool share_in_blocks(const PmpiGroup* g, PmpiSharing* s, MccSecret* secret, bool* has_it) {
     const int rank = g->join.rank, size = g->join.size, first = rank - rank % kBlock;
     const int bytes = size * (int)sizeof(*s->wrapped);

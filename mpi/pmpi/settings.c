@@ -65,7 +65,7 @@ static bool check_names(const char* const names[], size_t count, char* reason) {
     return true;
 }
 
-// "N" (at least), "N-M", "N-" or "-M".
+// Reads BYTES: "N" or "N-" (at least N), "N-M", or "-M" (at most M).
 static bool read_bytes(const char* text, PmpiSettings* s, char* reason) {
     enum { kMax = 1 << 30 };
     size_t low = 0, high = kMax;

@@ -1,5 +1,6 @@
-// Decides when to look for foreign connections: one second after the last message while the process waits for
-// members, then at growing intervals. For a minute after a find: every 10 ms.
+// Decides when to look for foreign connections (foreign_connections.h): one second after the last message
+// while the process waits for members, then at intervals that double up to 32 s, or every 10 ms during the
+// minute after foreign connections were found.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace mcastcoll::ports {
 
 class ForeignConnectionPace {
   public:
-    // Called when a message arrives or the process begins to wait.
+    // Must be called when a message arrives and when the process begins to wait.
     void received(Nanoseconds now) { received_at_ = now; }
     Nanoseconds next_look() const { return std::max(received_at_ + interval(), not_before_); }
     void has_looked(bool found_foreign, Nanoseconds now) {

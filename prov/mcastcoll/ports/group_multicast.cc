@@ -103,14 +103,16 @@ void GroupMulticast::borrow(wire::Welcome& welcome, const transport::SocketAddre
 void GroupMulticast::explain_choice(const BorrowedAddress& borrowed,
                                     const engine::AddressChoice& choice) const {
     if (choice.scarce)
-        return provider::log_line(provider::Level::info,
-                                  "{}: part of {}: uses {}, because a member can join no more addresses",
-                                  group_name_, borrowed.name, engine::name_of(choice.scheme));
-    provider::log_line(
-        provider::Level::info,
-        "{}: part of {}, {} ranges: uses {} (costs: parent {:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
-        group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.scheme), choice.costs.parent,
-        choice.costs.chained, choice.costs.tree, choice.costs.own);
+        return provider::log_line(
+            provider::Level::info,
+            "{}: is part of {} and uses address scheme {}, because a member can join no "
+            "more multicast addresses",
+            group_name_, borrowed.name, engine::name_of(choice.scheme));
+    provider::log_line(provider::Level::info,
+                       "{}: is part of {}, {} ranges of its ranks, and uses address scheme {} (costs: parent "
+                       "{:.1f}, chained {:.1f}, tree {:.1f}, own {:.1f})",
+                       group_name_, borrowed.name, choice.cover.size(), engine::name_of(choice.scheme),
+                       choice.costs.parent, choice.costs.chained, choice.costs.tree, choice.costs.own);
 }
 
 void GroupMulticast::join(const wire::Welcome& welcome, const levels::Placement& placement) {
@@ -167,9 +169,13 @@ void GroupMulticast::send(const wire::HeaderBytes& header, Bytes payload, std::u
 
 void GroupMulticast::flush() {
     const int error = queue_.flush(sockets_.transport(), outlets_, payload_bytes_);
-    // The datagram cannot be sent at all. The receivers treat the datagram as lost and request a repair.
+    // A datagram cannot be sent at all. The receivers treat it as lost and request a repair.
     if (error == 0 || send_error_logged_) return;
-    provider::log_line(provider::Level::warn, "{}: multicast fails: {}", group_name_, std::strerror(error));
+    provider::log_line(
+        provider::Level::warn,
+        "{}: cannot multicast a datagram: {}: the receivers request it as if it were lost; more "
+        "such errors of this group are not logged",
+        group_name_, std::strerror(error));
     send_error_logged_ = true;
 }
 

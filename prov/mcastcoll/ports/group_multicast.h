@@ -1,6 +1,6 @@
-// The multicast of one group over its endpoint's sockets. Holds the addresses, which rank 0 chooses for the
-// welcome and the leaders of hosts join, the send queue, and the permitted source addresses of members'
-// datagrams.
+// The multicast of one group over its endpoint's sockets. Holds the addresses, the send queue, and the
+// permitted source addresses of members' datagrams. Rank 0 chooses the addresses and sends them in the
+// welcome (the message that forms the group). The leaders of hosts join the addresses.
 #pragma once
 
 #include <functional>
@@ -11,8 +11,8 @@
 
 namespace mcastcoll::ports {
 
-// A part of another group's multicast address, to be borrowed. The ranks are the borrowers' positions in the
-// lending group.
+// A part of a group's multicast address that another group may borrow. `ranks`: the positions of the
+// borrowing group's members in the lending group.
 struct BorrowedAddress {
     transport::SocketAddress address;
     GroupKey key{};
@@ -48,14 +48,15 @@ class GroupMulticast final : public group::Multicast {
 
     // True if the group has an address of its own, of which other groups may borrow parts.
     bool own_address() const { return address_scheme_ == engine::AddressScheme::own && joined(); }
-    // The part of this group's address available to these members. Empty if one of them does not listen to
-    // the address.
+    // Returns the part of this group's address that a group of these members may borrow. Empty if one of the
+    // members does not listen to the address.
     std::optional<BorrowedAddress> share_address(const std::vector<wire::ByteString>& members,
                                                  const levels::Placement& placement, GroupKey key);
 
-    // A datagram of a member must come from the member's address and, once the first valid datagram has
-    // arrived, from the same port.
+    // Whether a datagram of member `rank` may come from this source: it must be the member's address and,
+    // once the first valid datagram has arrived, the port of that datagram.
     bool may_come_from(std::uint32_t rank, const transport::SocketAddress& source);
+    // Called after a valid datagram. The first one sets the member's port.
     void came_from(std::uint32_t rank, const transport::SocketAddress& source) {
         if (sources_[rank].port() == 0) sources_[rank] = source;
     }
@@ -77,8 +78,8 @@ class GroupMulticast final : public group::Multicast {
     engine::AddressScheme address_scheme_ = engine::AddressScheme::own;
     // One for each range of ranks; empty without multicast.
     std::vector<transport::Outlet> outlets_;
-    transport::Membership membership_;  // in the address of this member's own range
-    // In the address that this member has offered as rank 0, until the member has joined.
+    transport::Membership membership_;  // of the address of this member's own range
+    // Of the address that this member has offered as rank 0. Held until the member has joined the address.
     transport::Membership offered_;
     std::string why_not_;
     // Source addresses of the members' multicasts, by rank. The port is 0 until a probe has arrived.

@@ -29,7 +29,8 @@ Error failure(const char* what, long code) {
     return {static_cast<int>(-code), fmt::format("{}: {}", what, fi_strerror(static_cast<int>(-code)))};
 }
 
-// The private endpoint has the same IP address as the application's endpoint, and its own port.
+// Clears the port in the address of the application's endpoint: the private endpoint has the same IP address
+// and its own port.
 void clear_port(void* address, std::size_t length) {
     if (address == nullptr || length < sizeof(sockaddr_in)) return;
     auto* any = static_cast<sockaddr*>(address);
@@ -38,7 +39,7 @@ void clear_port(void* address, std::size_t length) {
         static_cast<sockaddr_in6*>(address)->sin6_port = 0;
 }
 
-// An address contains the scope of its owner's process, a number valid only on the owner's host.
+// Returns a peer's address with the scope that is valid on this host (SocketAddress::seen_from).
 wire::ByteString seen_from(const wire::ByteString& own, const wire::ByteString& peer) {
     const auto from = transport::SocketAddress::from_bytes(own),
                to = transport::SocketAddress::from_bytes(peer);
@@ -58,7 +59,7 @@ provider::InfoOwner private_info(const fi_info* inner) {
     info->rx_attr->caps = FI_MSG | FI_RECV;
     info->tx_attr->op_flags = info->rx_attr->op_flags = 0;
     info->handle = nullptr;
-    // Only the collective endpoint uses the private endpoint, with the fabric's lock held.
+    // Only the collective endpoint uses the private endpoint, while it holds the fabric's lock.
     info->domain_attr->threading = FI_THREAD_DOMAIN;
     info->domain_attr->control_progress = info->domain_attr->data_progress = FI_PROGRESS_MANUAL;
     std::free(info->dest_addr);
@@ -69,8 +70,8 @@ provider::InfoOwner private_info(const fi_info* inner) {
     if (ip) {
         clear_port(info->src_addr, info->src_addrlen);
     } else if (info->addr_format == FI_ADDR_STR && info->src_addr != nullptr) {
-        // A name must be unique. If the name begins like shm's own names, shm makes the name unique by
-        // appending a number.
+        // The name of the private endpoint must be unique: to a name that begins like its own names, shm
+        // appends a number that makes the name unique.
         std::free(info->src_addr);
         const std::string name = fmt::format("fi_shm://{}", getpid());
         info->src_addr = strdup(name.c_str());
@@ -97,7 +98,7 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
     const provider::InfoOwner info = private_info(inner);
     if (!info) return Error{FI_ENOMEM, "no memory for the private endpoint"};
     if (int rc = fi_domain(fabric_, info.get(), domain_.out(), nullptr); rc != 0)
-        return failure("private domain", rc);
+        return failure("cannot open the private domain", rc);
 
     fi_cq_attr cq_attr{};
     cq_attr.size = kReceives + kSmallSends + kLargeSends;
@@ -110,7 +111,7 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
         cq_attr.wait_obj = FI_WAIT_NONE;
         rc = fi_cq_open(domain_.get(), &cq_attr, cq_.out(), nullptr);
     }
-    if (rc != 0) return failure("private completion queue", rc);
+    if (rc != 0) return failure("cannot open the private completion queue", rc);
 
     fi_av_attr av_attr{};
     av_attr.type = FI_AV_TABLE;
@@ -119,19 +120,19 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
         av_attr.type = FI_AV_MAP;
         rc = fi_av_open(domain_.get(), &av_attr, av_.out(), nullptr);
     }
-    if (rc != 0) return failure("private address vector", rc);
+    if (rc != 0) return failure("cannot open the private address vector", rc);
     if (rc = fi_endpoint(domain_.get(), info.get(), endpoint_.out(), nullptr); rc != 0)
-        return failure("private endpoint", rc);
+        return failure("cannot open the private endpoint", rc);
     if (rc = fi_ep_bind(endpoint_.get(), &cq_->fid, FI_SEND | FI_RECV); rc != 0)
-        return failure("private endpoint's queue", rc);
+        return failure("cannot bind the private endpoint to its queue", rc);
     if (rc = fi_ep_bind(endpoint_.get(), &av_->fid, 0); rc != 0)
-        return failure("private endpoint's addresses", rc);
-    if (rc = fi_enable(endpoint_.get()); rc != 0) return failure("enabling the private endpoint", rc);
+        return failure("cannot bind the private endpoint to its address vector", rc);
+    if (rc = fi_enable(endpoint_.get()); rc != 0) return failure("cannot enable the private endpoint", rc);
 
     std::size_t length = wire::kMaxAddressBytes;
     address_.resize(length);
     if (rc = fi_getname(&endpoint_->fid, address_.data(), &length); rc != 0)
-        return failure("private endpoint's name", rc);
+        return failure("cannot read the private endpoint's address", rc);
     address_.resize(length);
     inject_bytes_ = info->tx_attr->inject_size;
     const char* const provider = info->fabric_attr->prov_name;
@@ -141,12 +142,12 @@ Result<void> Messenger::open_endpoint(const fi_info* inner) {
 
 Result<void> Messenger::make_buffers(const fi_info* info) {
     const std::size_t bytes = (kReceives + kLargeSends) * kMessageBytes + kSmallSends * kSmallMessageBytes;
-    // Not cleared: pages that are never used take no memory.
+    // The buffers are not cleared, so that pages that are never used take no memory.
     buffers_.reset(new std::byte[bytes]);
     if ((info->domain_attr->mr_mode & FI_MR_LOCAL) != 0) {
         const int rc = fi_mr_reg(domain_.get(), buffers_.get(), bytes, FI_SEND | FI_RECV, 0, 1, 0,
                                  memory_.out(), nullptr);
-        if (rc != 0) return failure("registering the private endpoint's buffers", rc);
+        if (rc != 0) return failure("cannot register the private endpoint's buffers", rc);
         memory_descriptor_ = fi_mr_desc(memory_.get());
     }
     std::byte* at = buffers_.get();
@@ -200,7 +201,7 @@ Result<fi_addr_t> Messenger::peer(const wire::ByteString& address) {
     fi_addr_t result = FI_ADDR_UNSPEC;
     const wire::ByteString here = seen_from(address_, address);
     const int rc = fi_av_insert(av_.get(), here.data(), 1, &result, 0, nullptr);
-    if (rc != 1) return failure("a member's private address", rc < 0 ? rc : -FI_EINVAL);
+    if (rc != 1) return failure("cannot insert a member's private address", rc < 0 ? rc : -FI_EINVAL);
     backlogs_.try_emplace(result);
     peers_.emplace(address, result);
     return result;
@@ -336,8 +337,7 @@ void Messenger::read_errors() {
     if (fi_cq_readerr(cq_.get(), &entry, 0) != 1 || entry.op_context == nullptr) return;
     auto& request = *static_cast<Request*>(entry.op_context);
     if (request.use == Request::Use::receive) {
-        // Includes FI_ECANCELED: a receive ends with this error when its connection breaks in the middle of a
-        // message.
+        // FI_ECANCELED may also mean that the receive's connection broke in the middle of a message.
         called_back_ |= &request == latest_receive_ && entry.err == FI_ECANCELED;
         post_receive(request);
         return;

@@ -4,8 +4,8 @@
 //
 // send() copies a message into a buffer of a fixed pool, so the caller's memory is free on return. The pools
 // bound the number of messages in flight. can_send() is false when a pool or the caller's share of a pool is
-// used up. Callers that cannot come back later use queue_message(): the message waits in the outbox until
-// there is room, and later messages wait too.
+// used up. A caller that cannot try again later uses queue_message(): the message waits in the outbox until
+// there is room, and all later messages wait behind this message.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -88,11 +88,11 @@ class Messenger final : private group::Outbox::Port {
 
     // A descriptor, readable when poll() has work; -1 if the inner provider has none.
     int descriptor() const { return descriptor_; }
-    // Returns false if the caller must not sleep on the descriptor: poll() has work, or the descriptor must
-    // first be cleared of old events. Clearing may take a millisecond in which no other event wakes the
-    // thread, and is done only with may_pause.
+    // Returns false if the caller must not sleep on the descriptor, because poll() has work or the descriptor
+    // still reports old events. With may_pause, clears old events, which may take a millisecond in which no
+    // other descriptor wakes the thread.
     bool prepare_wait(bool may_pause = true);
-    // True if work is pending without a signal from a descriptor.
+    // True if poll() has work that no descriptor signals.
     bool must_poll() const {
         return !waiting_.empty() || (!outbox_.empty() && has_room(outbox_.next_bytes()));
     }
@@ -140,7 +140,7 @@ class Messenger final : private group::Outbox::Port {
     std::vector<Request> requests_;
     std::vector<Request*> free_small_, free_large_, waiting_, blocked_receives_;
     Request* latest_receive_ = nullptr;  // the last receive posted, which is filled last
-    bool called_back_ = false;           // is_starved() could cancel the latest receive
+    bool called_back_ = false;           // the latest receive was cancelled, so it was unused
     // Number of messages that wait for a peer, and the last round of flush() in which the peer accepted
     // nothing.
     struct Backlog {

@@ -9,8 +9,7 @@
 namespace mcastcoll::ports {
 namespace {
 
-// Several roots may multicast at the same time, so one may fill only this fraction (a quarter) of a
-// receiver's buffer.
+// Several roots may multicast at the same time, so one root may fill only a quarter of a receiver's buffer.
 constexpr std::size_t kBufferShare = 4;
 constexpr std::size_t kMaxDatagram = group::kMaxFragment + wire::kHeaderBytes;
 

@@ -12,17 +12,17 @@ struct MulticastChoice {
     int family = 4;
 };
 
-// The configured interface, otherwise the interface with the inner endpoint's address (normalised), otherwise
-// loopback.
+// Chooses the configured interface, otherwise the interface with the inner endpoint's address (normalised),
+// otherwise the loopback.
 Result<MulticastChoice> choose_interface(const provider::Settings& settings, Bytes own_address);
 transport::MulticastOptions multicast_options(const provider::Settings& settings,
                                               const MulticastChoice& choice);
 transport::UdpMulticastOptions udp_options(const provider::Settings& settings, const MulticastChoice& choice);
-// A random group address with the port of the settings, otherwise with port `otherwise` unless that is 0,
-// otherwise with a random port.
+// Returns a random group address. Its port is the port of the settings; without this setting, the port is
+// `otherwise`; if that is 0, the port is random.
 transport::SocketAddress random_group(const provider::Settings& settings, int family, std::uint16_t otherwise,
                                       std::span<const std::byte, transport::kGroupRandomBytes> random);
-// Maximum number of datagrams in flight from one root to a receiver with this buffer.
+// Returns the maximum number of datagrams in flight from one root to a receiver with this buffer.
 std::size_t window_of(std::size_t receive_buffer_bytes, std::size_t datagram_bytes);
 
 }  // namespace mcastcoll::ports

@@ -14,8 +14,8 @@
 namespace mcastcoll::ports {
 namespace {
 
-// Several roots may multicast at the same time, so one may use only this fraction (a quarter) of a queue
-// pair's receives.
+// Several roots may multicast at the same time, so one root may use only a quarter of a queue pair's
+// receives.
 constexpr std::size_t kReceivesShare = 4;
 // Number of random ports to try until one is not in exclusive use by another socket.
 constexpr int kPortAttempts = 8;
@@ -47,7 +47,9 @@ void MulticastSockets::open(Bytes own_address, bool inner_is_verbs) {
     }
     const auto opened = chosen ? open_transport(inner_is_verbs) : Result<void>(chosen.error());
     if (opened) return;
-    provider::log_line(provider::Level::warn, "no multicast: {}", opened.error().message);
+    provider::log_line(provider::Level::warn,
+                       "multicast is off in this process, which exchanges data by messages only: {}",
+                       opened.error().message);
     give_up(opened.error().message);
 }
 
@@ -59,7 +61,8 @@ void MulticastSockets::give_up(const std::string& why) {
     verbs_ = nullptr;
 }
 
-// Also joins an address briefly, to learn how much the kernel buffers and whether multicast works at all.
+// Opens multicast over UDP, and joins an address briefly to learn how much the kernel buffers and whether
+// multicast works at all.
 Result<std::unique_ptr<transport::MulticastHub>> MulticastSockets::open_udp() {
     auto opened = transport::MulticastHub::open(udp_options(settings_, *choice_));
     if (!opened) return opened.error();
@@ -102,7 +105,7 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     } else {
         provider::log_line(
             settings_.transport == provider::Carrier::verbs ? provider::Level::warn : provider::Level::info,
-            "multicasts do not go over verbs: {}", verbs.error().message);
+            "multicasts of this process use UDP, not verbs: {}", verbs.error().message);
     }
     hub_ = paths.get();
     transport_ = std::move(paths);
@@ -114,7 +117,8 @@ Result<void> MulticastSockets::open_transport(bool inner_is_verbs) {
     return {};
 }
 
-// Also joins a group briefly: the subnet manager may refuse, insist on choosing the address, or be absent.
+// Opens multicast over RDMA, and joins a group briefly to learn whether the subnet manager refuses, insists
+// on choosing the address, or is absent.
 Result<std::unique_ptr<transport::VerbsTransport>> MulticastSockets::open_verbs_transport(
     bool inner_is_verbs) {
     if (settings_.transport == provider::Carrier::udp) return Error{FI_ENODEV, "FI_MCASTCOLL_MULTICAST=udp"};
@@ -133,12 +137,15 @@ Result<std::unique_ptr<transport::VerbsTransport>> MulticastSockets::open_verbs_
         if (verbs.sends_anywhere()) return tried.error();
         if (const auto any = verbs.join_any(); !any) return tried.error();
         verbs_chooses_ = true;
-        provider::log_line(provider::Level::info, "{}; the subnet manager chooses the addresses of groups",
-                           tried.error().message);
+        provider::log_line(
+            provider::Level::info,
+            "{}: for groups of this process, the subnet manager chooses the multicast addresses",
+            tried.error().message);
     }
-    provider::log_line(provider::Level::info,
-                       "multicast on {} over verbs: {}, datagrams of {} bytes, {} can wait",
-                       choice_->interface.name, verbs.device(), verbs.max_payload(), verbs.receives());
+    provider::log_line(
+        provider::Level::info,
+        "multicast on {} over verbs: {}, datagrams of {} bytes, room for {} datagrams received",
+        choice_->interface.name, verbs.device(), verbs.max_payload(), verbs.receives());
     return opened;
 }
 
@@ -190,7 +197,9 @@ Result<transport::Membership> MulticastSockets::join(const transport::SocketAddr
     auto joined = verbs_->join(group);
     if (!joined && joined.error().code != FI_ENOBUFS) {
         verbs_failed_ = true;
-        provider::log_line(provider::Level::warn, "{}; further groups use UDP", joined.error().message);
+        provider::log_line(provider::Level::warn,
+                           "{}: later groups with this process multicast over UDP instead of verbs",
+                           joined.error().message);
     }
     return joined;
 }

@@ -1,6 +1,6 @@
-// The multicast of an endpoint: over UDP, and also over RDMA if there is a device. Uses the interface named
-// by the user or the interface with the inner endpoint's address. Without such an interface the endpoint's
-// groups work without multicast.
+// The multicast of an endpoint: over UDP, and also over RDMA (verbs) if there is a device. Uses the interface
+// named by the user or the interface with the inner endpoint's address. Without such an interface the
+// endpoint's groups work without multicast.
 #pragma once
 
 #include "ports/multicast_choice.h"
@@ -9,15 +9,17 @@
 
 namespace mcastcoll::ports {
 
-// A socket address in the form of join messages: family, port, address bytes. Empty for no address.
+// Returns a socket address in the form of join messages: family, port, address bytes.
 wire::ByteString encode_address(const transport::SocketAddress& address);
+// Returns nothing for other bytes.
 std::optional<transport::SocketAddress> decode_address(const wire::ByteString& bytes);
 
 struct GroupIdentity {
     GroupKey key{};
     Epoch epoch{};
     transport::SocketAddress address;  // destination of the group's multicasts
-    // Keeps a temporary address joined, which exists only as long as it has members; usually empty.
+    // Membership of an address that the subnet manager has chosen: such an address exists only as long as it
+    // has members. Empty for any other address.
     transport::Membership held;
 };
 
@@ -38,14 +40,15 @@ class MulticastSockets {
 
     // Fills in the multicast offer in this endpoint's hello.
     void offer(wire::Hello& hello) const;
-    // Fails only if the kernel's random generator or a subnet manager fails.
+    // Returns a key, an epoch and a multicast address for a new group. Fails only if the kernel's random
+    // generator or a subnet manager fails.
     Result<GroupIdentity> new_identity(provider::Carrier carrier);
     Result<transport::Membership> join(const transport::SocketAddress& group);
 
     transport::MulticastCounters counters() const {
         return transport_ ? transport_->counters() : transport::MulticastCounters{};
     }
-    // Null without verbs.
+    // The transport over RDMA, or null if this endpoint has none.
     const transport::VerbsTransport* verbs() const { return verbs_; }
 
   private:
@@ -64,7 +67,7 @@ class MulticastSockets {
     transport::VerbsTransport* verbs_ = nullptr;  // part of hub_
     std::size_t verbs_window_ = 0;
     bool verbs_chooses_ = false;  // the subnet manager chooses addresses
-    // A join has failed: later groups are not offered verbs.
+    // A join over verbs has failed: this endpoint no longer offers verbs in its hellos.
     bool verbs_failed_ = false;
 };
 

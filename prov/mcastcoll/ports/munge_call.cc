@@ -17,7 +17,7 @@ struct MungeCall::Outcome {
     MungeAnswer answer;
 };
 
-// The thread's data. Only the outcome is shared with other threads.
+// The data of a call's thread. Only the outcome is shared with other threads.
 struct MungeWork {
     bool encodes;
     std::string socket;
@@ -33,7 +33,8 @@ struct MungeWork {
         outcome->state.store(outcome->answer.state, std::memory_order_release);
         return nullptr;
     }
-    // Returns 0 or an errno value. The thread blocks all signals, which belong to the application.
+    // Starts the thread with all signals blocked, since signals are for the application's threads. Returns 0
+    // or an errno value.
     static int start(std::unique_ptr<MungeWork> work) {
         pthread_attr_t attributes;
         if (const int error = pthread_attr_init(&attributes); error != 0) return error;

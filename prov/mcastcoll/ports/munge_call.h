@@ -2,8 +2,8 @@
 // be opened only by processes of the same user, and only credentials made by such a process are accepted.
 //
 // A call of munged takes a tenth of a millisecond, or blocks if munged hangs (libmunge gives up after about
-// ten seconds). So each call has a detached thread. The caller of a timed-out call drops the call, and the
-// thread ends by itself. The provider is never unloaded (ofi/local.mk).
+// ten seconds). So each call has a detached thread. After a timeout the caller abandons the call, and the
+// thread ends by itself. The provider is never unloaded (ofi/local.mk), so the thread's code stays.
 //
 // libmunge is loaded at the first use, so the provider also loads on hosts without libmunge.
 #pragma once
@@ -32,8 +32,9 @@ class MungeCall {
     static MungeCall decode(const std::string& socket, Bytes credential);
 
     State state() const;
-    // After `done`: the credential or its content. After a failure: the reason, as text for the user.
+    // The credential or its content, in state `done`.
     const wire::ByteString& result() const;
+    // The reason of a failure, as text for the user, in the states `refused` and `unavailable`.
     const std::string& reason() const;
 
   private:

@@ -33,7 +33,8 @@ struct Library {
     }
 };
 
-// Never closed or destroyed at exit, because threads may still be using the library.
+// Returns the loaded library, which is never closed or destroyed at exit, because threads may still be using
+// it.
 const Library& library() {
     static const Library& loaded = *new Library([] {
         Library found;
@@ -72,7 +73,7 @@ MungeAnswer no(MungeCall::State state, munge_err_t error, munge_ctx* context) {
     return {state, {}, fmt::format("MUNGE: {}", text)};
 }
 
-// Null: out of memory, or the name of the socket is too long.
+// Returns null if memory is lacking or the name of the socket is too long.
 Context make_context(const std::string& socket) {
     Context context(library().create());
     if (context && !socket.empty() &&
@@ -135,8 +136,8 @@ MungeAnswer munge_decode_bytes(const std::string& socket, Bytes credential) {
     gid_t group = MUNGE_GID_ANY;
     const munge_err_t error = library().decode(text.c_str(), context.get(), &read, &size, &maker, &group);
     const std::unique_ptr<void, Free> payload(read);
-    // Other processes of this host have opened the credential before, which is no reason to reject it
-    // (group/secret_exchange.h).
+    // EMUNGE_CRED_REPLAYED: another process of this host has opened the credential before, as all members on
+    // a host do (group/secret_exchange.h).
     if (error != EMUNGE_SUCCESS && error != EMUNGE_CRED_REPLAYED)
         return no(is_of_credential(error) ? MungeCall::State::refused : MungeCall::State::unavailable, error,
                   context.get());

@@ -6,7 +6,8 @@
 namespace mcastcoll::ports {
 namespace {
 
-// How often a sleeping thread checks a call in progress: the end of the call does not wake the thread.
+// Interval at which a sleeping thread checks a call in progress: the end of the call does not wake the
+// thread.
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
 }  // namespace
@@ -55,7 +56,7 @@ void MungeSecret::look_at_opened(Nanoseconds now) {
 }
 
 std::string MungeSecret::why_not() const {
-    // With the secret but no credential, rank 0 would let the other members send requests in vain.
+    // Rank 0 has the secret. Without a credential, rank 0 could not answer the requests of the other members.
     return parameters_.own && why_not_.empty() ? sealed_->why_not() : why_not_;
 }
 

@@ -16,9 +16,9 @@ class MungeSecret final : private group::SecretExchange::Port {
   public:
     struct Parameters {
         std::string socket;   // munged's socket, or ""
-        Nanoseconds timeout;  // timeout for munged
+        Nanoseconds timeout;  // for one call of munged
         wire::KeyRequest request;
-        std::shared_ptr<SealedSecret> own;  // on rank 0
+        std::shared_ptr<SealedSecret> own;  // rank 0's secret; null on the other members
     };
     MungeSecret(Parameters parameters, group::MemberList members, group::SecretExchanges& exchanges,
                 ServiceSocket& service_socket);
@@ -30,11 +30,11 @@ class MungeSecret final : private group::SecretExchange::Port {
     void progress(Nanoseconds now);
     Nanoseconds next_deadline() const;
     const std::optional<wire::Key>& secret() const { return exchange_.secret(); }
-    // Reason why there will be no secret; "" while there may be one.
+    // The reason why this member will not get the secret; "" while it may still get the secret.
     std::string why_not() const;
-    // The rank that gets requests for the secret, and the reason why a reply was refused, as text for the
-    // user.
+    // The rank to which this member sends its requests for the secret.
     Rank requested_from() const { return group::hello_parent(parameters_.request.rank); }
+    // The reason why the latest refused reply was refused, as text for the user; "" if none was.
     const std::string& refused() const { return refused_; }
 
   private:

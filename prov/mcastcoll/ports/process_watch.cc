@@ -32,7 +32,11 @@ void ProcessWatch::watch(transport::PeerWatch::Id peer, const wire::ByteString& 
     point.value().listener = point.value().listener.seen_from(scope_);
     const auto watching = watch_->watch(peer, point.value(), now);
     if (!watching && watching.error().code != EEXIST)
-        provider::log_line(provider::Level::info, "cannot watch peer {}: {}", peer, watching.error().message);
+        provider::log_line(
+            provider::Level::info,
+            "cannot watch the process of peer {}: {}; its death may show only when a message to "
+            "it fails",
+            peer, watching.error().message);
 }
 
 void ProcessWatch::look_at(transport::PeerWatch::Id peer, const wire::ByteString& watch_point,
@@ -43,8 +47,8 @@ void ProcessWatch::look_at(transport::PeerWatch::Id peer, const wire::ByteString
 }
 
 void ProcessWatch::check(Nanoseconds now, Lost lost) {
-    // The watch is polled even without watched peers, because other processes watch this one: closed
-    // connections of watchers must be accepted and removed.
+    // The watch is polled even without watched peers, because other processes watch this process: their
+    // connections must be accepted, and closed connections removed.
     if (now - checked_at_ < kWatchInterval) return;
     checked_at_ = now;
     std::array<transport::PeerWatch::Death, 16> dead{};

@@ -1,5 +1,5 @@
-// Watches the processes of peers at the request of groups, by the peers' watch points (wire::Hello), and
-// checks them at intervals.
+// Watches the processes of peers for their death at the request of groups. Finds a peer's process by its
+// watch point (transport/watch_point.h), which the peer sends in its hello.
 #pragma once
 
 #include <memory>
@@ -24,9 +24,9 @@ class ProcessWatch {
     void watch(transport::PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
     // Watches a peer that may be gone, and checks the peer at once.
     void look_at(transport::PeerWatch::Id peer, const wire::ByteString& watch_point, Nanoseconds now);
-    // any_silent(): whether the host of a watched peer is not answering at present. look_at_all() makes such
-    // silence visible within one or two seconds.
+    // Whether the host of a watched peer is not answering at present.
     bool any_silent(Nanoseconds now) const { return watch_->any_silent(now); }
+    // Checks all watched peers, so that any_silent() sees a silent host within one or two seconds.
     void look_at_all(Nanoseconds now) { watch_->look_at_all(now); }
     // Reports dead peers; does nothing if called again within 10 ms.
     void check(Nanoseconds now, Lost lost);

@@ -5,8 +5,8 @@
 namespace mcastcoll::ports {
 namespace {
 
-// A fifth of a credential's lifetime of five minutes. A member forwarding a credential may have received it
-// at this age, and so may the previous member.
+// Age at which a credential is renewed: a fifth of its lifetime of five minutes. A member that forwards a
+// credential may have received it at this age, and so may the member before.
 constexpr Nanoseconds kGoodFor = Nanoseconds::from_ms(60'000);
 
 }  // namespace

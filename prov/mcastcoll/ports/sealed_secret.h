@@ -15,18 +15,19 @@ namespace mcastcoll::ports {
 
 class SealedSecret {
   public:
-    // socket: munged's, or "" for the default. credential: made at `now`, if not empty.
+    // socket: munged's socket, or "" for the default. credential: a credential made at `now`, or empty.
     SealedSecret(std::string socket, const wire::Key& secret, wire::ByteString credential = {},
                  Nanoseconds now = {})
         : socket_(std::move(socket)), secret_(secret), credential_(std::move(credential)), made_at_(now) {}
 
     const wire::Key& secret() const { return secret_; }
-    // Null while the credential is being made, or after a failure (why_not()).
+    // Returns the credential, and begins to make a new one if it is too old. Null while a credential is being
+    // made, or after a failure (why_not()).
     const wire::ByteString* credential(Nanoseconds now, Nanoseconds timeout);
-    // Reason why there is no credential; "" while there may still be one.
+    // The reason why no credential could be made; "" if there was no failure.
     const std::string& why_not() const { return why_not_; }
     bool under_way() const { return call_.has_value(); }
-    // Clears a failure, so that the next call tries again.
+    // Clears a failure, so that the next call of credential() tries again.
     void forgive() { why_not_.clear(); }
 
   private:

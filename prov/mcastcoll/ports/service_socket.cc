@@ -13,7 +13,7 @@ Result<void> ServiceSocket::open(const wire::ByteString& own_address, std::uint3
 }
 
 void ServiceSocket::send_hello(const wire::ByteString& member, std::uint32_t attempt, Bytes message) {
-    // Most members have the first candidate port, so every other attempt goes there.
+    // Most members have the first candidate port, so every other attempt goes to that port.
     rendezvous_->send(member, attempt % 2 == 0 ? 0 : attempt / 2 + 1, message);
 }
 
@@ -25,7 +25,7 @@ bool ServiceSocket::may_be(const wire::ByteString& member, const group::Source& 
     return transport::Rendezvous::may_be(member, transport::RendezvousSource::from_bytes(source));
 }
 
-// Names that are not network addresses belong to this host.
+// Two names that are not network addresses both belong to this host.
 bool ServiceSocket::same_host(const wire::ByteString& one, const wire::ByteString& other) const {
     const auto first = transport::SocketAddress::from_bytes(one),
                second = transport::SocketAddress::from_bytes(other);
@@ -35,8 +35,8 @@ bool ServiceSocket::same_host(const wire::ByteString& one, const wire::ByteStrin
 void ServiceSocket::foreign_version(const group::Source& source, std::uint8_t version) {
     provider::log_line(
         provider::Level::warn,
-        "{} uses version {} of the join protocol, but this process uses {}: all members need the same "
-        "release of mcastcoll",
+        "the process at {} cannot join a group with this process: its join protocol has version {}, this "
+        "process's {}; install the same release of mcastcoll on all hosts",
         transport::RendezvousSource::from_bytes(source).to_string(), version, wire::kJoinVersion);
 }
 

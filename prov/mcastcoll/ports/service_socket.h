@@ -17,8 +17,8 @@ class ServiceSocket final : public group::Joins::Port {
     void use(Messenger& messenger) { messenger_ = &messenger; }
     int descriptor() const { return rendezvous_->descriptor(); }
 
-    // Sends a datagram to an address where the member's service socket is likely to be. Each attempt tries
-    // another candidate.
+    // Sends a datagram to one of the candidate addresses of the member's service socket (rendezvous.h), which
+    // `attempt` selects. Every other attempt selects the first candidate, the most likely one.
     void send_hello(const wire::ByteString& member, std::uint32_t attempt, Bytes message);
     // Reads at most `max` datagrams and returns their number.
     template <typename Take>

@@ -97,8 +97,8 @@ void TeamLevel::add_counters(group::LevelCounters& sum) const {
     sum.host_sleeps += own.sleeps;
 }
 
-// Makes the team release every buffer. Without open operations here the team is left alone, because a
-// blocking call may be using it.
+// Makes the team release every buffer and ends the open operations. If this level has no open operation, only
+// marks the team as failed, because a blocking call of another thread may be using the team.
 void TeamLevel::fail(int error, Nanoseconds) {
     team_->fail(error);
     if (order_.empty()) return;
@@ -118,8 +118,8 @@ group::SharedBytes TeamLevel::table() const {
 
 namespace {
 
-// The name is derived from the leader's process and the group's key, so all members can compute it. Other
-// processes can find and remove the segments left by a crash.
+// Returns the name of the shared memory. The name is derived from the leader's process and the group's key,
+// so all members can compute it, and other processes can find and remove the segments left by a crash.
 std::string segment_name(const group::HostMemoryName& name) {
     const auto leader = transport::decode_watch_point(name.leader_point);
     return host::Segment::name_of(leader ? leader.value().pid : 0, leader ? leader.value().start_time : 0,

@@ -12,7 +12,7 @@ namespace mcastcoll::ports {
 class TeamLevel final : public group::HostLevel {
   public:
     TeamLevel(std::unique_ptr<host::Team> team, std::size_t max_open);
-    // The team may still access operations, which are stored in the entries, so the team is destroyed first.
+    // Destroys the team first: the team may still access operations, which are stored in the entries.
     ~TeamLevel() override { team_.reset(); }
 
     int post(levels::LevelOperation& operation, Nanoseconds now) override;

@@ -1,6 +1,6 @@
-// A loop, instantiated for every pair of the two type lists below and, on x86, for three instruction sets.
-// The compiler builds the table of pointers from the same lists, so a new datatype or operator takes a single
-// line.
+// The kernels: one loop, instantiated for every pair of the two type lists below and, on x86, for three
+// instruction sets. The compiler builds the table of pointers from the same lists, so a new datatype or
+// operator takes a single line.
 #include "reduce/kernels.h"
 
 #include <array>
@@ -23,7 +23,7 @@ namespace {
 __extension__ using Int128 = __int128;
 __extension__ using Uint128 = unsigned __int128;
 
-// In the order of enum fi_datatype. Older headers have no names for the last two.
+// The datatypes in the order of enum fi_datatype. Older headers have no names for the last two.
 using Datatypes = std::tuple<std::int8_t, std::uint8_t, std::int16_t, std::uint16_t, std::int32_t,
                              std::uint32_t, std::int64_t, std::uint64_t, float, double, std::complex<float>,
                              std::complex<double>, long double, std::complex<long double>, Int128, Uint128>;
@@ -42,7 +42,7 @@ using Modular =
     std::conditional_t<sizeof(T) <= sizeof(unsigned), unsigned,
                        std::conditional_t<sizeof(T) <= sizeof(std::uint64_t), std::uint64_t, Uint128>>;
 
-// An operator without a form for a datatype has no kernel.
+// The operators. An operator whose apply() does not accept a datatype has no kernel for the datatype.
 template <typename Before>
 struct First {
     template <Ordered T>
@@ -77,7 +77,7 @@ struct Bitwise {
     }
 };
 
-// In the order of enum fi_op.
+// The operators in the order of enum fi_op.
 using Operators = std::tuple<First<std::less<>>, First<std::greater<>>, Arithmetic<std::plus<>>,
                              Arithmetic<std::multiplies<>>, Logical<std::bit_or<>>, Logical<std::bit_and<>>,
                              Bitwise<std::bit_or<>>, Bitwise<std::bit_and<>>, Logical<std::bit_xor<>>,
@@ -89,8 +89,8 @@ concept Allowed = requires(T value) {
     { Op::apply(value, value) } -> std::same_as<T>;
 };
 
-// Some bytes of an extended number are padding, which is left unchanged: register contents of this process
-// must not leak into a packet.
+// Bytes of a long double without padding. store_extended() does not write the padding of an 80-bit number, so
+// that register contents of this process do not leak into a packet.
 constexpr std::size_t kExtendedBytes =
     std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
 inline void store_extended(std::byte* to, long double value) {
@@ -161,11 +161,12 @@ constexpr Combine kernel() {
 
 constexpr std::size_t kDatatypes = std::tuple_size_v<Datatypes>, kOperators = std::tuple_size_v<Operators>;
 
-// One row of the table: a datatype; then the whole table.
+// Returns one row of the table: the kernels of datatype T.
 template <Width kWidth, typename T, typename... Op>
 constexpr std::array<Combine, kOperators> row(std::type_identity<std::tuple<Op...>>) {
     return {kernel<T, Op, kWidth>()...};
 }
+// Returns the table: a row for each datatype.
 template <Width kWidth, typename... T>
 constexpr std::array<std::array<Combine, kOperators>, kDatatypes> table(
     std::type_identity<std::tuple<T...>>) {
@@ -192,7 +193,8 @@ const auto& best_table() {
     return plain;
 }
 
-// A caller may pass a value that is no enumerator, so the value goes through the underlying type.
+// Converts an enumerator to an index. A caller may pass a value that is not an enumerator, so the conversion
+// goes through the underlying type.
 template <typename Enumerator>
 std::size_t index_of_value(Enumerator value) {
     return static_cast<std::size_t>(static_cast<std::underlying_type_t<Enumerator>>(value));

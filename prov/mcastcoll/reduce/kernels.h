@@ -25,8 +25,8 @@
 
 namespace mcastcoll::reduce {
 
-// Nothing for an invalid datatype or operator, or if the operator does not apply to the datatype. The kernels
-// accept vectors at any address, aligned or not.
+// Returns the kernel, or nothing for an invalid datatype or operator, or if the operator does not apply to
+// the datatype. The kernels accept vectors at any address, aligned or not.
 std::optional<Combiner> combiner(fi_datatype datatype, fi_op op);
 
 // Bytes of one element; nothing for an invalid datatype or FI_VOID.

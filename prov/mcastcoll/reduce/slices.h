@@ -11,8 +11,8 @@ struct Slice {
     std::size_t offset = 0, bytes = 0;
 };
 
-// The elements of one of `members`: equal shares, plus an element for each of the first few members if the
-// division has a remainder. If there are fewer elements than members, the last members have no element.
+// Returns the slice of one of `members`: equal shares, and one more element for each of the first members if
+// the division has a remainder. If there are fewer elements than members, the last members have no element.
 constexpr Slice slice_of(std::size_t member, std::size_t members, std::size_t elements,
                          std::size_t element_bytes) {
     const std::size_t each = elements / members, more = elements % members;

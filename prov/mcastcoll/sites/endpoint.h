@@ -30,8 +30,8 @@ struct Endpoint {
 
     // Accepts "10.1.0.1:7400", "[fd00::1]:7400", and addresses without a port, which is then 0.
     static Result<Endpoint> parse(std::string_view text);
-    // Converts a sockaddr_in or sockaddr_in6. An IPv4-mapped IPv6 address (::ffff:10.1.0.1) becomes IPv4.
-    // Anything else gives the invalid endpoint.
+    // Converts a sockaddr_in or sockaddr_in6. An IPv4-mapped IPv6 address (::ffff:10.1.0.1) becomes IPv4. An
+    // address of any other family gives the invalid endpoint.
     static Endpoint of(const sockaddr* address, std::size_t size);
     // Fills in a sockaddr for connect() and bind() and returns its size; 0 for the invalid endpoint.
     std::size_t to(sockaddr_storage& address) const;

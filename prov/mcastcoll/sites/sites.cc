@@ -37,7 +37,7 @@ bool read_number(std::string_view text, Unsigned min, Unsigned max, Unsigned& va
     return status == std::errc() && end == text.data() + text.size() && value >= min && value <= max;
 }
 
-// Parses line by line. Each error message is one sentence after file and line.
+// Parses the file line by line. An error message is the file, the line, and one sentence.
 class Parser {
   public:
     explicit Parser(std::string_view file) : file_(file) {}

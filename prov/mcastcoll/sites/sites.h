@@ -25,14 +25,15 @@ namespace mcastcoll::sites {
 
 inline constexpr std::size_t kMaxSites = 256, kMaxNetworks = 256, kMaxReach = 256, kMaxSiteName = 23;
 inline constexpr unsigned kMaxStreams = 32;
-// Kernels assign ports from here on to processes that request no specific port; services have lower ones.
+// Kernels assign ports from this number on to processes that request no specific port. Services have lower
+// ports.
 inline constexpr std::uint16_t kFirstFreePort = 32768;
 
 struct Site {
     std::string name;
     std::vector<topology::Subnet> networks;
     Endpoint gateway, wan;
-    std::optional<std::vector<Reach>> reach;  // nothing: ports from kFirstFreePort on
+    std::optional<std::vector<Reach>> reach;  // without a value: any address, ports from kFirstFreePort on
 
     bool may_reach(const Endpoint& target) const;
 };
@@ -53,7 +54,7 @@ struct Sites {
     const Site* named(std::string_view name) const;
 };
 
-// name: of the file, for error messages.
+// name: the name of the file, for error messages.
 Result<Sites> parse_sites(std::string_view text, std::string_view name);
 Result<Sites> read_sites(const std::string& path);
 

@@ -13,7 +13,7 @@ enum ShapeNumber : std::uint8_t { kFlat, kChain, kBinomial, kAry, kMulticast, kS
 std::size_t flat(std::size_t, std::size_t) {
     return 0;
 }
-// Each node forwards to the next.
+// Each node forwards to the next node.
 std::size_t chain(std::size_t node, std::size_t) {
     return node - 1;
 }

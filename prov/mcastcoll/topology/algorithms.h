@@ -1,7 +1,8 @@
 // The algorithms that connect clusters.
 //
-// An algorithm that connects the clusters inside a cluster is an entry in a table of shapes. A shape returns
-// the parent of the i-th of n nodes, node 0 being the root. A level accepts implemented shapes only.
+// The algorithms are a table of shapes. A shape returns the parent of each node in the tree that connects the
+// clusters (nodes) inside one cluster; node 0 is the root. Each level accepts only the shapes that are
+// implemented for the level.
 #pragma once
 
 #include "topology/place.h"
@@ -36,7 +37,8 @@ struct Algorithm {
 };
 
 std::optional<Algorithm> algorithm_named(std::string_view name);
-// Returns nothing if there is no such shape or arity.
+// Returns the algorithm with these numbers, or nothing if the shape does not exist or does not have the
+// arity.
 std::optional<Algorithm> algorithm_of(std::uint8_t shape, std::uint8_t arity);
 // The names allowed at this level: "flat, chain, ...".
 std::string algorithm_names(Level level);

@@ -16,33 +16,36 @@ struct Discovery {
     std::string no_memory;           // why this process cannot share memory with others; empty if it can
 };
 
-// `address`: the 4 or 16 bytes of the process's own address, or empty. Never fails: unknown parts are left
-// out and noted. The host is queried once per process, and further calls cost microseconds.
+// Finds the place of this process. `address`: the 4 or 16 bytes of the process's own address, or empty. Never
+// fails: unknown parts are left out and noted. The host is queried at the first call only; later calls cost
+// microseconds.
 Discovery discover(const Override& override, Bytes address);
 
 // Identifies the host of a process: processes with equal identities can share memory and can detect each
 // other's death. A name or an address guarantees neither, least of all in containers.
 struct HostIdentity {
-    // One running kernel. The machine's name or id would not do, because images and clones share it.
+    // The boot id, which identifies a running kernel. The machine's name or id does not: images and clones of
+    // a machine share it.
     std::string boot;
-    // Process ids have the same meaning: a peer's death is detected and its memory is read by process id.
+    // Process ids mean the same processes within one namespace only. A peer's death is detected and its
+    // memory is read by process id.
     std::uint64_t pid_namespace = 0;
-    // 127.0.0.1 and abstract sockets have the same meaning. Virtual hosts on one machine may differ in
-    // nothing else.
+    // 127.0.0.1 and abstract sockets lead to the same processes within one namespace only. Virtual hosts on
+    // one machine may differ in this namespace only.
     std::uint64_t net_namespace = 0;
-    // User ids have the same meaning.
+    // User ids mean the same users within one namespace only.
     std::uint64_t user_namespace = 0;
-    // The file system of the shared memory: every tmpfs mount has a device number of its own, and a directory
-    // of another tmpfs bind-mounted here has another inode.
+    // The file system of the shared memory, /dev/shm: every tmpfs mount has its own device number, and if a
+    // directory of a tmpfs is bind-mounted there, its inode differs from that of the tmpfs's root.
     std::uint64_t shm_device = 0;
     std::uint64_t shm_inode = 0;
-    // Segments are private to their user, and so is reading another process's memory.
+    // Shared memory segments are private to their user, and only the same user may read a process's memory.
     std::uint32_t user = 0;
 };
 
 // Fails if /proc or /dev/shm cannot be read: such a process shares no memory.
 Result<HostIdentity> read_host_identity();
-// Equal for equal identities only, never 0.
+// Returns a number that is the same for equal identities only, never 0.
 std::uint64_t host_id(const HostIdentity& identity);
 // The host's name up to the first dot.
 std::string host_name();

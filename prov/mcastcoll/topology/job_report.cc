@@ -56,7 +56,7 @@ std::size_t utf8_length(std::string_view text) {
     if (first > 0xf4 || length > text.size()) return 0;
     for (std::size_t i = 1; i < length; ++i)
         if ((byte(i) & 0xc0) != 0x80) return 0;
-    // Overlong encodings, surrogates, code points beyond U+10FFFF.
+    // Wrong: overlong encodings, surrogates, and code points beyond U+10FFFF.
     const unsigned second = length > 1 ? byte(1) : 0;
     const bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
                        (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
@@ -114,7 +114,7 @@ std::string to_json(const ReportedGroup& group) {
         list_of(group.places, [](const Place& place) { return '"' + hex(encode(place)) + '"'; }));
 }
 
-// The process is known to be gone, or its id belongs to another process.
+// Returns whether the process is known to be gone, or its id to belong to another process.
 bool is_dead(const ReportName& name) {
     const auto pid = static_cast<pid_t>(name.pid);
     if (::kill(pid, 0) != 0) return errno == ESRCH;

@@ -35,7 +35,7 @@ class JobReport {
 
     // Removes the files of dead processes, after checking each report of this host.
     void remove_dead() const;
-    // Whether a reader has recently requested current counters.
+    // Whether a reader has requested current counters during the last seconds.
     bool is_watched() const;
     // Replaces the previous report.
     Result<void> write(const Report& report);
@@ -46,10 +46,11 @@ class JobReport {
     std::string folder_name_;
     std::string file_name_;
     FileDescriptor folder_;
-    int owner_;  // a child of fork() must not remove its parent's file
+    int owner_;  // pid of the writer: a child of fork() must not remove its parent's file
 };
 
-// Opens a directory that belongs to this user and is closed to others. make: creates it if needed.
+// Opens a directory that belongs to this user and is closed to other users. make: creates the directory if it
+// does not exist.
 Result<FileDescriptor> open_report_folder(const std::string& folder, bool make);
 // Requests current reports from the writers in this directory for the next seconds.
 void request_report(const FileDescriptor& folder);

@@ -41,7 +41,8 @@ hwloc_obj_type_t type_of(Level level) {
     return HWLOC_OBJ_MACHINE;
 }
 
-// The same number in every process of the machine, whatever part of it the process sees.
+// Returns a number of the object that is the same in every process of the machine, whatever part of the
+// machine the process may use.
 unsigned number_of(hwloc_obj_t object) {
     const bool numbered = object->type == HWLOC_OBJ_PACKAGE || object->type == HWLOC_OBJ_NUMANODE;
     if (numbered && object->os_index != HWLOC_UNKNOWN_INDEX) return object->os_index;
@@ -57,7 +58,8 @@ void for_each_object(hwloc_topology_t topology, Level level, const Visit& visit)
 }
 
 unsigned long wanted_flags() {
-    // The whole machine, so that numbers agree, and nothing slow and no change of this thread's binding.
+    // Loads the whole machine, so that the processes of the machine compute the same numbers. Leaves out slow
+    // queries, and queries that change the binding of this thread.
     unsigned long flags = HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED;
 #if HWLOC_API_VERSION >= 0x00020500
     flags |= HWLOC_TOPOLOGY_FLAG_DONT_CHANGE_BINDING;
@@ -89,9 +91,9 @@ Processors Machine::allowed() const {
 }
 
 Processors Machine::own() const {
-    // The binding of the main thread counts, because threads started by others (such as drivers) may run
-    // anywhere. The system is queried even if hwloc loaded a description, because resource managers provide
-    // descriptions of the very machine.
+    // The binding of the main thread counts, because threads started by libraries (such as drivers) may run
+    // anywhere. The system is asked for the binding even if hwloc loaded a description of a machine, because
+    // resource managers provide descriptions of the machine on which the process runs.
     cpu_set_t bound;
     CPU_ZERO(&bound);
     if (::sched_getaffinity(::getpid(), sizeof bound, &bound) != 0) return allowed();
@@ -112,7 +114,8 @@ void Machine::locate(const Processors& processors, Place& place) const {
     if (processors.empty()) return;
     for (std::size_t i = index_of(Level::host) + 1; i < kLevels; ++i) {
         const Level level = level_of(i);
-        // The lowest number if several objects contain them: two kinds of memory beside the same processors.
+        // If several objects contain the processors (two kinds of memory beside the same processors), the
+        // lowest number counts.
         std::optional<unsigned> number;
         for_each_object(topology_.get(), level, [&](hwloc_obj_t object) {
             const bool holds_all = std::all_of(processors.begin(), processors.end(), [object](unsigned one) {

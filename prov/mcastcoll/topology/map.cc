@@ -32,7 +32,8 @@ Key key_of(const Place& place, const Policy& policy, Level level, std::uint32_t 
     return {outside, Key::Kind::alone, rank};
 }
 
-// The clusters of a level inside the outer clusters, by rank: dense numbers in the order of first appearance.
+// Divides the outer clusters by the coordinates of a level. Returns the number of each rank's cluster; the
+// numbers are dense, in the order of the clusters' first ranks.
 std::vector<std::uint32_t> refine(std::span<const Place> places, const Policy& policy, Level level,
                                   const std::vector<std::uint32_t>& outside) {
     std::map<Key, std::uint32_t> numbers;
@@ -96,8 +97,9 @@ Map::Map(std::span<const Place> places, const Policy& policy)
             if (place.at(level_of(i))) known_.add(level_of(i));
 }
 
-// Chooses a representative among levels that divide alike: the host if it is among them, else the innermost
-// level outside the host (a site of one segment has multicast), or the outermost inside it.
+// Chooses a representative among levels that divide the members alike: the host if it is among these levels,
+// otherwise the innermost of them outside the host (so a site of one segment has multicast), or the outermost
+// inside the host.
 void Map::name_levels() {
     const auto parts = [this](std::size_t i) { return partitions_[i].starts.size() - 1; };
     for (std::size_t first = 0, next = 0; first < kLevels; first = next) {
@@ -149,7 +151,7 @@ std::string Map::title(Level level, std::uint32_t cluster) const {
 
 std::string Map::why(Level level) const {
     if (connects(level)) {
-        // The outermost level that distinguishes the connected units, or else the processes.
+        // Names the connected units after the outermost level that distinguishes them, otherwise "processes".
         const std::size_t parts = level == Level::host ? members_ : below(level).starts.size() - 1;
         std::size_t inner = level == Level::host ? kLevels : below_[index_of(level)];
         while (inner < kLevels && !(known_.has(level_of(inner)) && policy_.counts(level_of(inner)))) ++inner;

@@ -7,11 +7,11 @@
 // - the site or segment shares a cluster with the other members without it (the join's probe finds out
 //   whether multicast reaches them);
 // - the host is alone, because nothing shows that it can share memory;
-// - a level inside the host is alone if no deeper level is known either (an unbound process), else shares a
-//   cluster with similar members (a machine without such a level).
+// - a level inside the host is alone if no deeper level is known either (an unbound process). Otherwise the
+//   machine does not have the level, and the member shares a cluster with the other such members.
 //
-// If a process knows another segment than the first rank of its host, the first rank's segment counts: only
-// one process of a host needs the multicast.
+// If the processes of a host have different segments, the segment of the host's first rank counts for all of
+// them: only one process of a host needs the multicast.
 //
 // A level connects, in each of its clusters, the clusters of the next inner level. The innermost level
 // connects processes, and so does the host, whatever is inside it. A level with a single inner cluster
@@ -33,23 +33,25 @@ class Map {
     std::size_t members() const { return members_; }
     const Policy& policy() const { return policy_; }
 
-    // The connecting levels, outermost first; empty for a group of one.
+    // The levels that make connections, outermost first; empty for a group of one member.
     std::span<const Level> levels() const { return levels_; }
     bool connects(Level level) const { return connecting_.has(level); }
-    // One sentence about the level's connections, or why the tree leaves it out.
+    // Returns a text for the user about the level's connections, or about the reason why the tree leaves out
+    // the level.
     std::string why(Level level) const;
 
-    // Clusters have dense numbers in the order of their first ranks. These functions work for unused levels,
-    // too.
+    // Clusters have dense numbers in the order of their first ranks. The functions below work for levels that
+    // the tree leaves out, too.
     std::size_t clusters(Level level) const { return at(level).starts.size() - 1; }
     std::uint32_t cluster(Rank rank, Level level) const { return at(level).cluster_of[index_of(rank)]; }
-    // In ascending order; empty for a cluster that does not exist.
+    // Returns the cluster's members in ascending order; empty for a cluster that does not exist.
     std::span<const Rank> members_of(Level level, std::uint32_t cluster) const;
 
-    // The cluster's leader: the operation's root if it is a member, else the lowest rank.
+    // Returns the cluster's leader: the operation's root if the root belongs to the cluster, otherwise the
+    // lowest rank.
     Rank leader(Level level, std::uint32_t cluster, Rank root = kNoRank) const;
-    // The leaders connected by this level in one cluster, by their clusters' numbers. In a segment these are
-    // the multicast members.
+    // Returns the leaders of the inner clusters that this level connects in one cluster, in the order of the
+    // inner clusters' numbers. In a segment these leaders are the members that take part in the multicast.
     std::vector<Rank> connected_by(Level level, std::uint32_t cluster, Rank root = kNoRank) const;
 
     // A cluster's name for users: "A", "10.0.0.0/24", "package 1"; empty if it has none.
@@ -72,10 +74,10 @@ class Map {
     LevelSet known_;       // levels for which some member has a coordinate
     LevelSet connecting_;  // the same as levels_
     std::vector<Level> levels_;
-    std::array<Level, kLevels> representatives_{};  // by level: stands for the levels that divide alike
-    std::array<std::uint8_t, kLevels> below_{};     // by level: the next different partition
+    std::array<Level, kLevels> representatives_{};  // by level: represents all levels that divide alike
+    std::array<std::uint8_t, kLevels> below_{};     // by level: index of the next different partition
     std::vector<Partition> partitions_;             // of each level, then the single members
-    std::vector<Place> firsts_;                     // places, for titles
+    std::vector<Place> firsts_;                     // places by rank, for titles
 };
 
 // A process's report to mcastcoll-topo about its groups (job_report.h).
@@ -87,7 +89,8 @@ struct ReportedLevel {
     std::string why;        // one sentence
 };
 
-// The levels according to the map and its policy. A group corrects the entries where it differs.
+// Describes the levels according to the map and its policy. A group that connects a level in another way
+// corrects the level's entry.
 std::vector<ReportedLevel> describe_levels(const Map& map);
 
 // Counters since the start, by name.

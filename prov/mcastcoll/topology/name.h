@@ -13,7 +13,7 @@ class Name {
     static constexpr std::size_t kMax = 23;
 
     Name() = default;
-    // Shortens a long text, ending it with "..", and replaces unprintable characters by '?'.
+    // Shortens a longer text so that it ends with "..", and replaces unprintable characters by '?'.
     explicit Name(std::string_view text);
     std::string_view view() const { return {text_.data(), size_}; }
     bool empty() const { return size_ == 0; }

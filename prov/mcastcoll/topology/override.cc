@@ -45,7 +45,7 @@ constexpr std::string_view kLines =
 
 }  // namespace
 
-// Takes statements one by one and keeps the first error.
+// Builds an Override from statements and keeps the first error.
 class OverrideParser {
   public:
     std::string where;  // prefix of each error message
@@ -121,7 +121,7 @@ class OverrideParser {
 
 namespace {
 
-// Parses NAME or NAME:SUBNET. Returns true for the latter, after which more may follow.
+// Parses NAME or NAME:SUBNET. Returns true for NAME:SUBNET, which more items of this form may follow.
 bool take_value(OverrideParser& parser, Level level, Token value) {
     const std::size_t colon = value.text.find(':');
     if (colon == std::string_view::npos) return parser.take_own_name(level, value), false;
@@ -160,7 +160,7 @@ void take_line(OverrideParser& parser, std::span<const Token> words) {
 
 Result<Override> Override::parse_words(std::string_view text) {
     OverrideParser parser;
-    Level list = Level::wan;  // level to which a further NAME:SUBNET belongs; wan: none
+    Level list = Level::wan;  // level of the preceding LEVEL=NAME:SUBNET, which may continue; wan: no list
     for (const Token raw : split(text, ",")) {
         if (!parser.good()) break;
         const Token token = trim(raw);
@@ -229,7 +229,7 @@ void Override::apply(Place& place, Bytes address) const {
         if (const Name name = name_at(level, address); !name.empty()) place.set_named(level, name.view());
     const Name host = name_at(Level::host, address);
     if (host.empty() || !place.at(Level::host)) return;
-    // Makes a part of the real host.
+    // Combines both identities, since the name divides the real host and never joins two hosts.
     const std::uint64_t part = Place::id_of_name(host.view());
     place.set(Level::host, place.at(Level::host)->id ^ part, host.view());
 }

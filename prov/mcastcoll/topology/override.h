@@ -27,20 +27,22 @@ namespace mcastcoll::topology {
 
 class Override {
   public:
-    // The error names the position and the allowed values.
+    // Parses a list of words. The error names the position and the allowed values.
     static Result<Override> parse_words(std::string_view text);
-    // `file` is its name, for error messages.
+    // Parses the text of a file. `file`: the file's name, for error messages.
     static Result<Override> parse_file(std::string_view text, std::string_view file);
 
-    // Sites by subnet, from the sites file. Subnets that the user has given take precedence.
+    // Whether subnets are assigned to sites.
     bool places_sites() const;
+    // Adds a site's subnet from the sites file. Subnets that the user has given take precedence.
     void add_site(Name name, const Subnet& subnet) { assignments_.push_back({Level::site, name, subnet}); }
 
-    // Applies to groups of which this process is rank 0.
+    // The policy of the groups in which this process is rank 0.
     const Policy& policy() const { return policy_; }
-    // The name given to a process with this own address (4 or 16 bytes, or empty), or an empty name.
+    // Returns the name that the user has given to this process's cluster at this level. `address`: the
+    // process's own address, 4 or 16 bytes, or empty. Empty if the user has given no name.
     Name name_at(Level level, Bytes address) const;
-    // Replaces the given coordinates in a discovered place.
+    // Replaces the coordinates for which the user has given names in a discovered place.
     void apply(Place& place, Bytes address) const;
 
   private:

@@ -73,7 +73,8 @@ std::string Place::to_string() const {
     return text.empty() ? "an unknown place" : text;
 }
 
-// FNV-1a with the finaliser of SplitMix64, because FNV alone leaves the high bits of short names alike.
+// Hashes with FNV-1a and the finaliser of SplitMix64, because FNV-1a alone gives short names similar high
+// bits.
 std::uint64_t Place::id_of_name(std::string_view name) {
     std::uint64_t hash = 0xcbf29ce484222325ULL;
     for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;

@@ -43,8 +43,9 @@ constexpr bool is_inside_host(Level level) {
     return level > Level::host;
 }
 
-// "site", and "sites" for `count` other than 1.
+// Returns "site" and so on.
 std::string_view name_of(Level level);
+// Returns "1 site", "2 sites" and so on.
 std::string counted(Level level, std::size_t count);
 std::optional<Level> level_named(std::string_view name);
 // "site, segment, host ..." for error messages. The wan is left out, because it cannot be switched off.
@@ -65,7 +66,7 @@ struct Coordinate {
     bool operator==(const Coordinate&) const = default;
 };
 
-// The place of one member. An unknown level has no coordinate, and neither has the wan.
+// The place of one member. Unknown levels and the wan have no coordinate.
 class Place {
   public:
     std::optional<Coordinate>& at(Level level) { return coordinates_[index_of(level)]; }
@@ -73,13 +74,13 @@ class Place {
     void set(Level level, std::uint64_t id, std::string_view name = {}) {
         at(level) = Coordinate{id, Name(name)};
     }
-    // Sets a cluster identified by its name.
+    // Sets the coordinate of a cluster that is identified by its name.
     void set_named(Level level, std::string_view name) { set(level, id_of_name(name), name); }
     // Example: "site A, host h3, package 0, core 4".
     std::string to_string() const;
     bool operator==(const Place&) const = default;
 
-    // Stable: the same on every host.
+    // Returns the identity of a name: a hash that is the same on every host.
     static std::uint64_t id_of_name(std::string_view name);
 
   private:

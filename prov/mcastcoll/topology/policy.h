@@ -15,6 +15,7 @@ struct Policy {
     LevelSet off;
     Algorithms algorithms;
 
+    // Whether the level is in use.
     bool counts(Level level) const {
         if (level == Level::wan) return true;
         if (flat || off.has(level)) return false;

@@ -9,7 +9,7 @@ namespace {
 constexpr Nanoseconds kNear = Nanoseconds::from_ms(1), kCampus = Nanoseconds::from_ms(10);
 constexpr std::int64_t kFactor = 10;
 
-// Round trips up to this time are within a site.
+// Returns the longest round trip within a site.
 Nanoseconds site_diameter(std::span<const RoundTrip> round_trips) {
     std::vector<Nanoseconds> times;
     for (const RoundTrip& one : round_trips)
@@ -20,7 +20,7 @@ Nanoseconds site_diameter(std::span<const RoundTrip> round_trips) {
     return kNear - Nanoseconds{1};
 }
 
-// The site equals the segment, so the user has not named it.
+// True if the place's site is its segment: the user has not named a site.
 bool is_network(const Place& place) {
     const auto& site = place.at(Level::site);
     const auto& segment = place.at(Level::segment);

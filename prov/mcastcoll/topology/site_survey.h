@@ -1,12 +1,11 @@
-// Merges networks into sites at a join, on rank 0. A process uses its subnet as its segment and, unless the
-// user has named a site, as its site. One member per network measures round trips to a member of each other
-// network, and nearby networks become one site of several segments. Contains no socket and no clock: selects
-// the pairs to measure, is given the times, and rewrites the places.
+// Merges networks into sites during a join, on rank 0. A process uses its subnet (its network) as its segment
+// and, unless the user has named a site, as its site. One member per network measures round trips to a member
+// of each other network, and nearby networks become one site of several segments. This class has no socket
+// and no clock: it selects the pairs to measure, gets the times from its caller, and rewrites the places.
 //
-// Networks less than a millisecond apart are one site. Campuses are wider: if the round trips above that fall
-// into two classes a factor of ten apart, and the nearer class is below ten milliseconds, then the nearer
-// class counts as within a site, too. Nearness is transitive: a network near one network of a site belongs to
-// the site.
+// Networks with a round trip below one millisecond are one site. Campuses are wider: if the longer round
+// trips fall into two classes, a factor of ten apart, and the shorter class is below ten milliseconds, then
+// networks of the shorter class are one site, too. A network near one network of a site belongs to the site.
 #pragma once
 
 #include <span>
@@ -40,7 +39,7 @@ class SiteSurvey {
     std::size_t networks() const { return networks_.size(); }
     // The first member in this network.
     Rank representative(std::size_t network) const { return networks_[network].first; }
-    // The same for the same network in every group.
+    // Identifies the network: the number is the same in every group.
     std::uint64_t identity(std::size_t network) const { return networks_[network].coordinate.id; }
     std::string_view name(std::size_t network) const { return networks_[network].coordinate.name.view(); }
 
@@ -57,6 +56,7 @@ class SiteSurvey {
         Coordinate coordinate;
         Rank first{};
     };
+    // The network of a member at this place, or nothing if the member's network is not merged.
     std::optional<std::uint32_t> network_of(const Place& place) const;
     std::vector<std::uint32_t> sites() const;
 

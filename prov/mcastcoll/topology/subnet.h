@@ -1,5 +1,5 @@
-// A range of IP addresses, "10.77.0.0/24" or "fd00::/64": assigns addresses to sites, and is the default site
-// of a process. Makes no system calls.
+// A range of IP addresses, "10.77.0.0/24" or "fd00::/64". Subnets assign addresses to sites, and the subnet
+// of a process is its default site. Makes no system calls.
 #pragma once
 
 #include <array>

@@ -6,7 +6,7 @@
 namespace mcastcoll::topology {
 namespace {
 
-// The nodes that a level connects in one of its clusters, the top of this subtree first.
+// Returns the nodes that a level connects in one of its clusters. The first one is the top of this subtree.
 std::vector<Rank> nodes_of(const Map& map, Level level, std::uint32_t cluster, Rank root) {
     const Rank sender =
         level == Level::segment ? map.leader(Level::host, map.cluster(root, Level::host)) : root;
@@ -14,8 +14,9 @@ std::vector<Rank> nodes_of(const Map& map, Level level, std::uint32_t cluster, R
     std::vector<Rank> nodes =
         level == Level::host ? std::vector(all.begin(), all.end()) : map.connected_by(level, cluster, sender);
     const auto top = std::find(nodes.begin(), nodes.end(), map.leader(level, cluster, sender));
-    // The hosts of a segment form a ring (engine/supply_graph.h). Other levels keep the order in which
-    // vectors of sites and segments are combined.
+    // The hosts of a segment form a ring, along which losses are repaired (engine/supply_graph.h), so the top
+    // comes first by a rotation. Other levels keep the order in which vectors of sites and segments are
+    // combined.
     std::rotate(nodes.begin(), top, level == Level::segment ? nodes.end() : top + 1);
     return nodes;
 }

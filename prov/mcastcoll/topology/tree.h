@@ -1,6 +1,6 @@
 // The multilevel tree of a broadcast (Karonis et al. 2000): at each level the leaders of neighbouring
 // clusters are connected by that level's algorithm, and the root replaces the leader of every cluster it is
-// in. So one edge leads into each cluster except the root's, and a slow link is crossed once.
+// in. So one edge leads into each cluster except the root's, and the data cross a slow link once.
 //
 // Two levels differ. In a segment the leader of the root's host sends, since only host leaders take part in
 // the multicast. In a host every receiver reads the sender's data in one step, whatever the levels inside the

@@ -28,7 +28,8 @@ Result<void> assign_burst_length(InterceptorSpec& spec, std::string_view key, st
     return {};
 }
 
-// Gilbert's two states: the probability of beginning to lose gives a long-run loss of loss_percent.
+// Returns the probability in percent of losing a datagram after a delivered one (Gilbert's model), at which
+// the long-run loss is loss_percent.
 double begin_percent(const InterceptorSpec& spec) {
     return spec.loss_percent * (100 - spec.burst_percent) / (100 - spec.loss_percent);
 }
@@ -102,8 +103,8 @@ Nanoseconds Interceptor::next_deadline() const {
     return earliest;
 }
 
-// Not a standard distribution: those differ between libraries, and a seed must give the same faults
-// everywhere.
+// Draws with this probability. Does not use a standard distribution, because these differ between libraries,
+// and a seed must give the same faults everywhere.
 bool Interceptor::happens(double percent) {
     if (percent <= 0) return false;
     const double drawn = static_cast<double>(generator_() >> 11) * 0x1p-53;

@@ -1,6 +1,6 @@
-// Interceptor: injects faults into received datagrams between a transport and its user. Tests, and users
-// measuring the cost of repair, get an unreliable network on a reliable one. The random numbers come from a
-// seed: the same datagrams suffer the same faults in every run.
+// Interceptor: injects faults into received datagrams between a transport and its user. On a reliable
+// network, it serves tests and measurements of the cost of repair. The random numbers come from a seed: the
+// same datagrams suffer the same faults in every run.
 //
 // The interceptor owns the transport below it. Delayed datagrams are stored in slots that are allocated at
 // construction.
@@ -76,7 +76,7 @@ class Interceptor final : public MulticastTransport {
     bool losing_ = false;
     std::uint64_t arrived_ = 0;
     std::vector<std::byte> scratch_;
-    // The first held_now_ slots are used, in order of arrival, and released in that order.
+    // The first held_now_ slots are in use, in order of arrival. Each datagram is delivered at its own time.
     std::vector<Held> held_;
     std::size_t held_now_ = 0;
 };

@@ -142,7 +142,7 @@ Result<Interface> find_interface_by_address(const SocketAddress& address) {
             return interface;
         }
     }
-    // All of 127/8 belongs to the loopback although only 127.0.0.1 is configured there.
+    // All of 127/8 belongs to the loopback, although only 127.0.0.1 is configured.
     const bool loops = address.family() == AF_INET && address.address_bytes()[0] == std::byte{127};
     for (Interface& interface : interfaces.value()) {
         if (!loops || !interface.loopback) continue;

@@ -18,8 +18,8 @@ struct Interface {
     unsigned index = 0;
     std::string name;
     std::uint32_t mtu = 0;
-    // The source addresses, with port 0. If the interface was found by address: that address. Otherwise the
-    // first one, a global IPv6 address before a link-local one.
+    // Source addresses for multicasts, with port 0: the address by which the interface was found, otherwise
+    // the interface's first address of the family, a global IPv6 address before a link-local one.
     std::optional<SocketAddress> v4;
     std::optional<SocketAddress> v6;
     std::vector<SocketAddress> addresses;
@@ -32,8 +32,9 @@ struct Interface {
 Result<std::vector<Interface>> list_interfaces();
 
 Result<Interface> find_interface_by_name(std::string_view name);
-// The interface with this local address (the port is ignored). For a wildcard: the first interface that is
-// up, supports multicast, is not a loopback and has an address of the family; otherwise the loopback.
+// Finds the interface with this local address (the port is ignored). For a wildcard, finds the first
+// interface that is up, supports multicast, is not a loopback and has an address of the family, otherwise the
+// loopback.
 Result<Interface> find_interface_by_address(const SocketAddress& address);
 // Finds an interface by a user's text: a name or an address.
 Result<Interface> find_interface(std::string_view name_or_address);
@@ -42,9 +43,10 @@ Result<Interface> find_interface(std::string_view name_or_address);
 // has the same address on all hosts and claims to be faster than a network card.
 enum class AddressReach { network, link, inner_bridge, loopback };
 AddressReach reach_of(const SocketAddress& address, const std::vector<Interface>& interfaces);
-// The order in which to offer endpoints at these addresses, as indices into the list: by reach, otherwise in
-// the given order. If some belong to the interface wanted by the user (by name or address), all others are
-// removed. An invalid address stands for an endpoint without an address and is kept.
+// Returns the order in which to offer endpoints at these addresses, as indices into the list: by reach, and
+// in the given order if the reach is equal. If some addresses belong to the interface wanted by the user (by
+// name or address), all other addresses are left out. An invalid address stands for an endpoint without an
+// address and is kept.
 std::vector<std::size_t> order_addresses(std::span<const SocketAddress> addresses,
                                          const std::vector<Interface>& interfaces, std::string_view wanted);
 

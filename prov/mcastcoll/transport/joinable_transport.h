@@ -13,7 +13,7 @@ class JoinableTransport : public MulticastTransport {
     // May block while the subnet manager answers, for a bounded time.
     virtual Result<Membership> join(const SocketAddress& group) = 0;
     virtual bool has_joined(const SocketAddress& group) const = 0;
-    // Whether another address can be joined now, as far as is known.
+    // Whether one more address can be joined now, as far as this transport knows.
     virtual bool has_room() const = 0;
 
   private:

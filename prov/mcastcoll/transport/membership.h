@@ -1,4 +1,5 @@
-// A counted share of a joined address. The last share leaves the address. The transport must outlive it.
+// A counted share of a joined address. When the last share is destroyed, the transport leaves the address.
+// The transport must outlive the shares.
 #pragma once
 
 #include <utility>

@@ -16,7 +16,8 @@
 namespace mcastcoll::transport {
 namespace {
 
-// The kernel's default for IPv4. Also used for IPv6, which has no such limit.
+// The kernel's default limit of memberships per socket for IPv4. Serves for IPv6, too, which has no such
+// limit.
 constexpr std::size_t kUsualMemberships = 20;
 
 std::size_t kernel_memberships(int family) {
@@ -61,7 +62,8 @@ Result<Membership> MulticastHub::join(const SocketAddress& group) {
     return Membership(*this, group);
 }
 
-// The socket of this port with the fewest memberships and room for another; null if there is none.
+// Returns the socket of this port with the fewest memberships, if the socket has room for one more; null if
+// all sockets are full. Adds the number of the port's sockets to `sockets`.
 UdpReceiver* MulticastHub::roomiest(std::uint16_t port, std::size_t& sockets) {
     UdpReceiver* best = nullptr;
     for (const auto& receiver : receivers_) {
@@ -79,7 +81,7 @@ Result<UdpReceiver*> MulticastHub::join_somewhere(const SocketAddress& group) {
     UdpReceiver* shared = roomiest(group.port(), sockets);
     if (shared == nullptr || sockets < kSpread) {
         auto opened = open_receiver(group);
-        // If no descriptor is left, an existing socket is shared.
+        // If opening fails, for example because no descriptor is left, an existing socket is shared.
         if (opened || shared == nullptr) return opened;
     }
     auto joined = shared->join(group);

@@ -34,16 +34,18 @@ class MulticastHub final : public JoinableTransport {
     std::size_t max_payload() const override { return max_payload_; }
     MulticastCounters counters() const override;
 
-    // The socket for datagrams with this `loop`, opened at the first use.
+    // Returns the sending socket whose datagrams this host receives too (`loop`), or the one whose datagrams
+    // it does not. Opens the socket at the first use.
     Result<UdpSender*> sender(bool loop);
     // The size granted by the kernel to the latest socket, in the kernel's own accounting (twice the
     // requested size, to cover overhead).
     std::size_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
 
   private:
-    // Number of sockets for a port before memberships share a socket.
+    // Number of receiving sockets opened for a port, each for one membership, before memberships share
+    // sockets.
     static constexpr std::size_t kSpread = 4;
-    // Ready sockets per receive(); further ones wait for the next call.
+    // Maximum number of ready sockets that one receive() reads. The others wait for the next call.
     static constexpr std::size_t kReady = 16;
     struct Share {
         std::size_t users = 0;
@@ -62,7 +64,7 @@ class MulticastHub final : public JoinableTransport {
     std::size_t receive_buffer_bytes_ = 0;
     FileDescriptor poll_set_;
     const pid_t opener_ = ::getpid();
-    UdpSender senders_[2];  // [1]: with loop
+    UdpSender senders_[2];  // [0] without loop, [1] with loop
     std::vector<std::unique_ptr<UdpReceiver>> receivers_;
     std::unordered_map<SocketAddress, Share> shares_;
     std::optional<ReceiveBatch> batch_;

@@ -5,8 +5,8 @@
 
 namespace mcastcoll::transport {
 
-// Sends address by address, so that runs of datagrams stay together. In the new order the accepted datagrams
-// come first.
+// Sorts the datagrams by address before they are sent, so that runs of datagrams stay together, and so that
+// the accepted datagrams come first in the queue.
 int MulticastQueue::flush(MulticastTransport& transport, std::span<const Outlet> outlets,
                           std::size_t payload_bytes) {
     if (sent_ == count_) return 0;

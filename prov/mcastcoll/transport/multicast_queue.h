@@ -15,11 +15,11 @@ namespace mcastcoll::transport {
 
 class MulticastQueue {
   public:
-    // The largest run of full Ethernet datagrams (UdpSender). Runs are sent one at a time, so receivers
-    // process one while the next one is prepared.
+    // The largest run of full Ethernet datagrams, 65,000 bytes (UdpSender). Runs are sent one at a time, so
+    // receivers process one run while the sender prepares the next one.
     static constexpr std::size_t kMax = 44;
 
-    // Datagrams wait for the transport: call flush(), not add().
+    // Whether datagrams wait for the transport. While they wait, call flush(), not add().
     bool blocked() const { return blocked_; }
     bool full() const { return count_ == kMax; }
     // Call only when neither blocked nor full. The payload must stay unchanged until the next flush().
@@ -27,8 +27,8 @@ class MulticastQueue {
         assert(!blocked_ && !full());
         entries_[count_++] = {header, payload, outlet};
     }
-    // Sends as much as the transport accepts. A datagram refused for good is dropped and its errno is
-    // returned; otherwise 0. Payloads have at most `payload_bytes` bytes.
+    // Sends as many datagrams as the transport accepts. Drops a datagram that cannot be sent at all, and
+    // returns its errno; otherwise returns 0. Payloads have at most `payload_bytes` bytes.
     int flush(MulticastTransport& transport, std::span<const Outlet> outlets, std::size_t payload_bytes);
     // Called when the payloads belong to the application again: drops datagrams without a copy.
     void forget_payloads() {

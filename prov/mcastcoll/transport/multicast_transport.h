@@ -26,21 +26,21 @@ struct Datagram {
 // Destination of a datagram.
 struct Outlet {
     SocketAddress group;
-    // Whether this host receives the datagram too. False saves the copies if no other process of the host is
-    // a member.
+    // Whether this host receives the datagram too. If no other process of the host is a member, false saves
+    // the kernel's copies.
     bool loop = true;
 };
 
 struct MulticastCounters {
     std::uint64_t datagrams_sent = 0;
     std::uint64_t bytes_sent = 0;
-    std::uint64_t datagrams_received = 0;  // includes own copies, which the caller filters
+    std::uint64_t datagrams_received = 0;  // includes copies of own datagrams, which the caller filters
     std::uint64_t bytes_received = 0;
     std::uint64_t truncated = 0;         // datagrams longer than max_payload(), dropped
-    std::uint64_t send_would_block = 0;  // calls in which the kernel took only a part
+    std::uint64_t send_would_block = 0;  // calls in which the kernel accepted only some datagrams
     std::uint64_t send_errors = 0;       // hard errors, see Sent
     std::uint64_t receive_errors = 0;    // hard errors while receiving
-    // Datagrams dropped by the kernel because the receive buffer was full. A run counts as one.
+    // Datagrams dropped by the kernel because the receive buffer was full. A run of datagrams counts as one.
     std::uint64_t socket_drops = 0;
     // Runs of datagrams passed to or received from the kernel as one message. Their datagrams are also
     // counted above.

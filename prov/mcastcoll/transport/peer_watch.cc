@@ -23,16 +23,17 @@ namespace {
 constexpr Nanoseconds kAttempt = Nanoseconds::from_ms(5000);
 constexpr int kAttempts = 4;  // minimum number within the timeout
 constexpr std::int64_t kMaxKeepaliveSeconds = 10;
-// A connection that stayed open for this long was accepted as a watcher's.
+// A connection that stayed open for this long was accepted by the peer's listener as a watcher's.
 constexpr Nanoseconds kLasting = Nanoseconds::from_ms(10'000);
 // A connection request counts as unanswered after this time.
 constexpr Nanoseconds kSilent = Nanoseconds::from_ms(1000);
-// After this number of consecutive short connections, a peer behind gateways counts as dead; other peers get
-// no new connection for a second (kPause).
+// After this number of consecutive short connections, a peer counts as dead if gateways are in use. Otherwise
+// the next connection request waits for kPause.
 constexpr unsigned kMaxClosings = 3;
 constexpr Nanoseconds kPause = Nanoseconds::from_ms(1000);
 
-// glibc has a wrapper only since 2.36, and not in a header that C++ can include everywhere.
+// Calls pidfd_open(), for which glibc has a function only since 2.36, and not in a header that C++ can
+// include on every system.
 FileDescriptor open_process(std::uint32_t pid) {
     return FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(pid), 0)));
 }
@@ -50,12 +51,12 @@ bool has_unanswered(int connection) {
            (info.tcpi_probes > 0 || info.tcpi_retransmits > 0);
 }
 
-// The connection was ended by the other side's kernel or by a host in between.
+// True if the error means that the other side's kernel or a host in between has ended the connection.
 bool is_end_of_connection(int code) {
     return code == ECONNRESET || code == EPIPE;
 }
 
-// Returns 0 or an errno value.
+// Returns the socket's pending error: 0 or an errno value.
 int error_of_socket(int descriptor) {
     int code = 0;
     socklen_t size = sizeof code;
@@ -66,7 +67,7 @@ Nanoseconds part_of(Nanoseconds whole, int parts, Nanoseconds max) {
     return std::clamp(Nanoseconds{whole.value / parts}, Nanoseconds::from_ms(1), max);
 }
 
-// The last part of the timeout is reserved for another request on a new connection.
+// Returns the last part of the host timeout, which is reserved for a request on a new connection.
 Nanoseconds last_part(Nanoseconds timeout) {
     return part_of(timeout, 8, kAttempt);
 }
@@ -140,8 +141,8 @@ Result<void> PeerWatch::watch(Id id, const WatchPoint& point, Nanoseconds now) {
     return {};
 }
 
-// A connected peer's kernel is probed by keepalive. An idle time of one second causes a probe within a
-// second.
+// The kernel of a connected peer is probed by keepalive: an idle time of one second causes a probe within a
+// second. A connection request is repeated at once.
 void PeerWatch::look(Id id, Nanoseconds now) {
     const auto found = watches_.find(id);
     if (found == watches_.end()) return;
@@ -165,7 +166,7 @@ bool PeerWatch::any_silent(Nanoseconds now) const {
     });
 }
 
-// Returns 0 or an errno value.
+// Watches a process of this host through a pidfd. Returns 0 or an errno value.
 int PeerWatch::watch_process(Watch& watch) {
     drop(watch);
     watch.descriptor = open_process(watch.point.pid);
@@ -202,7 +203,8 @@ int PeerWatch::restart(Watch& watch, Nanoseconds now) {
     return code;
 }
 
-// Called when the connection has ended, but perhaps not the process.
+// Connects again after `pause`, because a connection has ended, but perhaps not the peer's process. The peer
+// counts as dead if it does not answer within `limit`.
 void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds limit, Nanoseconds pause,
                           Nanoseconds now) {
     watch.state = State::kConnecting;
@@ -216,22 +218,23 @@ void PeerWatch::reconnect(Watch& watch, Nanoseconds silent_since, Nanoseconds li
     due_ = std::min({due_, watch.give_up, watch.try_again});
 }
 
-// Any answer will do. Most likely no socket listens there, and the host's kernel refuses the connection.
+// Sends a connection request to another port of the peer's host. Any answer shows that the host is alive.
+// Most likely no socket listens there, and the host's kernel refuses the connection.
 void PeerWatch::check_host(Watch& watch) {
     const SocketAddress& listener = watch.point.listener;
     if (request(listener.with_port(listener.port() ^ 1U), watch.other_port, watch.id) == 0) return;
     drop(watch.other_port);
 }
 
-// Temporary errors may pass: the request is repeated until the timeout. A refused connection is an answer of
-// the host: its process has ended.
+// Handles the error of a connection request. A refused connection is an answer of the host: the peer's
+// process has ended. Other errors may be temporary: the request is repeated until the timeout.
 void PeerWatch::note_unanswered(Watch& watch, int code) {
     drop(watch.descriptor);
     watch.unanswered = code;
     if (code == ECONNREFUSED) mark_dead(watch, ECONNRESET, text_of_end(watch.point));
 }
 
-// Returns 0 or an errno value.
+// Requests a connection. Returns 0 or an errno value.
 int PeerWatch::request(const SocketAddress& to, FileDescriptor& connection, Id id) {
     drop(connection);
     connection = FileDescriptor(::socket(to.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -320,8 +323,8 @@ void PeerWatch::on_connecting(Watch& watch, Nanoseconds now) {
     watch.since = now;
 }
 
-// The connection was reset, has ended, or was silent for the time set in the kernel. The error of a silent
-// connection depends on the reason of the silence.
+// Handles an event of a connection: the connection was reset, has ended, or was silent for the time set in
+// keep_alive(). The error of a silent connection depends on the reason of the silence.
 void PeerWatch::on_connected(Watch& watch, Nanoseconds now) {
     const int code = error_of_socket(watch.descriptor.get());
     if (code == 0 && is_connection_open(watch.descriptor.get())) return;

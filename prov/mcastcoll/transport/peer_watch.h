@@ -12,9 +12,9 @@
 //     its host is gone         neither this port nor another port of the host has answered for the host
 //                              timeout, which is minutes
 //
-// Silence of the network or the host alone thus ends no watch before the host timeout. Nor does a listener
-// that accepts no connection while its host is alive. Keepalive counts whole seconds and probes at intervals
-// of up to ten seconds, so the death of a host may be detected that much later.
+// Silence of the network or the host thus ends no watch before the host timeout. A listener that accepts no
+// connection while its host is alive ends no watch at all. Keepalive counts whole seconds and probes at
+// intervals of up to ten seconds, so the death of a host may be detected that much later.
 #pragma once
 
 #include <unistd.h>
@@ -61,8 +61,8 @@ class PeerWatch {
     // no listener and is not a neighbour.
     Result<void> watch(Id id, const WatchPoint& point, Nanoseconds now);
     // Checks a watched peer's kernel at once, because the caller suspects the peer's death. poll() reports
-    // the result. Has no effect on a watched process of this host, whose end is reported in any case, or on
-    // unknown ids.
+    // the peer if it is dead. Has no effect on a process of this host, whose end is reported in any case, or
+    // on unknown ids.
     void look(Id id, Nanoseconds now);
     // Whether the kernel of a watched peer has left a request unanswered. For a quick answer, look_at_all()
     // must be called one or two seconds before.
@@ -79,8 +79,8 @@ class PeerWatch {
         int error = 0;
         std::string reason;  // text for the user: the evidence, and the peer
     };
-    // Fills `dead` with peers found dead and returns their number. Each is reported once and its watch ends.
-    // If `dead` is full, call again.
+    // Fills `dead` with peers found dead and returns their number. Each dead peer is reported once, and its
+    // watch ends. If `dead` is full, call poll() again.
     std::size_t poll(Nanoseconds now, std::span<Death> dead);
     // The time when poll() is due although descriptor() does not poll readable.
     Nanoseconds next_deadline() const { return due_; }
@@ -93,7 +93,7 @@ class PeerWatch {
     struct Watch {
         Id id = 0;
         WatchPoint point;
-        bool neighbour = false, reachable = false;  // the ways of watching this peer
+        bool neighbour = false, reachable = false;  // can be watched through a pidfd, through TCP
         State state = State::kConnecting;
         FileDescriptor descriptor;
         // While connecting:
@@ -104,7 +104,7 @@ class PeerWatch {
         bool checks_host = false;   // an earlier request was not answered
         int unanswered = 0;         // errno of the last attempt
         unsigned closings = 0;      // number of consecutive connections that ended
-        // After its death:
+        // After the peer's death:
         int error = ECONNRESET;
         std::string reason;
     };

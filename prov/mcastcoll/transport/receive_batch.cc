@@ -10,8 +10,8 @@
 namespace mcastcoll::transport {
 namespace {
 
-// Any message fits. The stride is not a power of two, so that the beginnings of the buffers are in different
-// cache sets.
+// The size of a buffer for a run: any UDP message fits. The stride is not a power of two, so that the
+// beginnings of the buffers are in different cache sets.
 constexpr std::size_t kRunBuffer = 65536;
 constexpr std::size_t kRunBufferStride = kRunBuffer + 192;
 

@@ -56,17 +56,18 @@ Result<Rendezvous> Rendezvous::open(Bytes own_address, std::uint32_t scope) {
     for (unsigned attempt = 0; attempt < kRendezvousCandidates; ++attempt) {
         auto at = RendezvousSource::candidate(own_address, attempt, scope);
         if (!at) return at.error();
-        // Without SO_REUSEADDR, so that a second owner is refused instead of taking datagrams.
+        // Without SO_REUSEADDR, so that a second socket at this port is refused instead of taking datagrams.
         if (::bind(result.socket_.get(), &at.value().address_.any, at.value().size_) == 0) {
             result.local_ = at.value();
             return result;
         }
         code = errno;
         refused += (refused.empty() ? "" : ", ") + at.value().to_string();
-        // EACCES: a port below the privileged limit, to which the next candidate does not belong.
+        // EACCES: only privileged processes may use this port. The other candidates are not privileged ports.
         if (code != EADDRINUSE && code != EACCES) break;
     }
-    return system_error(code, fmt::format("no rendezvous socket at {}", refused));
+    return system_error(
+        code, fmt::format("cannot bind the socket by which peers find this process to {}", refused));
 }
 
 int Rendezvous::send(Bytes inner_address, unsigned attempt, Bytes bytes) {
@@ -105,8 +106,8 @@ std::size_t Rendezvous::receive(Deliver deliver, unsigned max) {
                                        &source.address_.any, &source.size_);
         if (got < 0) {
             if (errno == EAGAIN || errno == EWOULDBLOCK) return turn;
-            // Interrupted, or a pending error that an earlier datagram of this socket caused; reading the
-            // error clears it.
+            // The call was interrupted, or returned an error caused by an earlier datagram of this socket,
+            // which is thereby cleared.
             continue;
         }
         if (static_cast<std::size_t>(got) > buffer.size()) continue;

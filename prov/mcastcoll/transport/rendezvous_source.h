@@ -16,11 +16,11 @@ namespace mcastcoll::transport {
 
 class RendezvousSource {
   public:
-    // Restores a source from the result of bytes(). Other bytes give a source without a matching candidate.
+    // Restores a source from the result of bytes(). Any other bytes give a source that equals no candidate.
     static RendezvousSource from_bytes(Bytes bytes);
-    // A candidate for the service socket of the endpoint with this inner address. `scope`: the interface for
-    // link-local addresses. Trailing zero bytes of a non-IP address are ignored, because some providers
-    // include them and others do not.
+    // Returns the candidate number `attempt` for the service socket of the endpoint with this inner address.
+    // `scope`: the interface for link-local addresses. Trailing zero bytes of a non-IP address are ignored,
+    // because some providers include them and others do not.
     static Result<RendezvousSource> candidate(Bytes inner_address, unsigned attempt, std::uint32_t scope = 0);
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(&address_), size_)); }
     friend bool operator==(const RendezvousSource& left, const RendezvousSource& right);

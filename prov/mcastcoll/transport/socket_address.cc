@@ -144,8 +144,9 @@ SocketAddress random_group_address(int family, std::span<const std::byte, kGroup
         return SocketAddress(address, port);
     }
     std::uint32_t low = wire::get<std::uint32_t>(random.data() + 2) & 0x00ffffffu;
-    // The upper /24 of the local scope is assigned; x.0.0/24 and x.128.0/24 map to the Ethernet addresses of
-    // 224.0.0/24. Both are avoided by changing bits in the middle; in the second case to other random bits.
+    // Two kinds of addresses are avoided by changing the middle bits: the upper /24 of the local scope, which
+    // is assigned, and x.0.0/24 and x.128.0/24, which map to the Ethernet addresses of 224.0.0/24 and get
+    // other random bits.
     if ((low & 0x00ffff00u) == 0x00ffff00u) low &= 0x00ff7fffu;
     if ((low & 0x007fff00u) == 0) low |= (1 + wire::get<std::uint32_t>(random.data() + 6) % 0x7ffeu) << 8;
     in_addr address{};

@@ -1,6 +1,6 @@
 // SocketAddress: an IPv4 or IPv6 address with its port, as a value. Receivers distinguish senders by their
 // SocketAddress, so equality and hash consider only family, address and port, not the scope, flow or padding,
-// which kernels fill in differently. Also the addresses to which groups multicast.
+// which kernels fill in differently. This header also derives the addresses to which groups multicast.
 #pragma once
 
 #include <fmt/format.h>
@@ -59,13 +59,14 @@ class SocketAddress {
 
     SocketAddress with_port(std::uint16_t port) const;
     SocketAddress with_scope(std::uint32_t scope) const;
-    // The address for use on this host, whose interface `scope` is on the address's link. A peer's scope is
-    // the number of the peer's own interface and has no meaning here. Other addresses get scope 0.
+    // Returns a peer's address for use on this host. A link-local address gets `scope`, the number of this
+    // host's interface on the same link: the scope in the peer's address is the number of the peer's own
+    // interface and has no meaning here. Any other address gets scope 0.
     SocketAddress seen_from(std::uint32_t scope) const;
 
     const sockaddr* data() const { return &storage_.any; }
     Bytes bytes() const { return std::as_bytes(std::span(reinterpret_cast<const char*>(data()), size())); }
-    // For the kernel to write into, at most capacity() bytes.
+    // The memory into which the kernel writes an address, at most capacity() bytes.
     sockaddr* data() { return &storage_.any; }
     socklen_t size() const;
     static constexpr socklen_t capacity() { return sizeof(sockaddr_in6); }
@@ -94,8 +95,8 @@ inline constexpr std::size_t kGroupRandomBytes = 16;
 // ephemeral range.
 SocketAddress random_group_address(int family, std::span<const std::byte, kGroupRandomBytes> random);
 
-// The address of an aligned range of a group's ranks, which every process with the group's key can compute.
-// The key seeds a pseudo-random derivation, so the address is as random as the key.
+// Returns the multicast address of an aligned range of a group's ranks. Every process with the group's key
+// can compute the address. The key seeds a pseudo-random derivation, so the address is as random as the key.
 SocketAddress range_group_address(int family, GroupKey parent, std::uint32_t level, std::uint32_t index,
                                   std::uint16_t port);
 

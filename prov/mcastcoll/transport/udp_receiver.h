@@ -1,6 +1,6 @@
-// One receiving socket, bound to a port shared by all processes of the host (each gets its own copy of a
-// multicast), with memberships up to the kernel's limit. Receives only groups joined by this socket on its
-// own interface, and unicasts to the port.
+// One receiving socket with memberships up to the kernel's limit. The socket is bound to a port that all
+// processes of the host share; each socket gets its own copy of a multicast. Receives only groups joined by
+// this socket on its own interface, and unicasts to the port.
 #pragma once
 
 #include "transport/udp_socket.h"
@@ -9,7 +9,7 @@ namespace mcastcoll::transport {
 
 struct UdpReceiver {
     Result<void> open(const UdpMulticastOptions& options, std::uint16_t at);
-    // ENOBUFS or ENOMEM: the kernel allows no further membership on this socket.
+    // Joins a group on this socket. ENOBUFS or ENOMEM: the kernel allows no more memberships on this socket.
     Result<void> join(const SocketAddress& group);
     void leave(const SocketAddress& group);
     std::uint64_t drops() const;

@@ -14,8 +14,8 @@
 namespace mcastcoll::transport {
 namespace {
 
-// The size of a run accepted by every kernel with UDP_SEGMENT. The number of bytes leaves room for the
-// headers.
+// The largest run that every kernel with UDP_SEGMENT accepts. 65,000 bytes leave room for the headers within
+// the 65,535 bytes of an IP packet.
 constexpr std::size_t kMaxRunDatagrams = 64;
 constexpr std::size_t kMaxRunBytes = 65000;
 
@@ -95,10 +95,10 @@ bool UdpSender::give_up_runs(int code) {
     return true;
 }
 
-// Number of datagrams, at least one, to send as one message.
+// Returns the number of datagrams, at least one, to send as one message.
 std::size_t UdpSender::run_length(std::span<const Datagram> datagrams) const {
     const std::size_t unit = size_of(datagrams[0]);
-    // A datagram that is too long is sent alone and gets its error alone.
+    // A datagram that is too long is sent alone, so that its error concerns no other datagram.
     if (!sends_runs_ || unit == 0 || unit > max_payload_) return 1;
     const std::size_t max =
         std::min({datagrams.size(), kMaxRunDatagrams, std::max<std::size_t>(1, kMaxRunBytes / unit)});

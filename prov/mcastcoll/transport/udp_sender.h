@@ -31,8 +31,8 @@ class UdpSender {
 
   private:
     static constexpr std::size_t kBatch = MulticastTransport::kBatch;
-    // Datagrams gathered for one system call: a little more than two runs of the maximum length in full
-    // Ethernet datagrams.
+    // Maximum number of datagrams in one system call: a little more than two runs of the maximum length, 44
+    // full Ethernet datagrams each.
     static constexpr std::size_t kGather = 96;
 
     std::size_t run_length(std::span<const Datagram> datagrams) const;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kUdpHeader = 8;
 constexpr std::size_t kIpv4Header = 20;
 constexpr std::size_t kIpv6Header = 40;
-// The length field has 16 bits and counts an IPv4 packet with its header, an IPv6 packet without.
+// The length field of a packet has 16 bits. In IPv4 the length includes the IP header, in IPv6 it does not.
 constexpr std::size_t kMaxLength = 65535;
 
 }  // namespace
@@ -98,7 +98,8 @@ Result<void> check(const MulticastOptions& options) {
         return Error{EINVAL, fmt::format("the multicast TTL is 0 to 255, not {}", options.ttl)};
     if (interface.index == 0) return Error{EINVAL, "no interface was given to multicast on"};
     if (!interface.up) return Error{ENETDOWN, fmt::format("interface {} is down", interface.name)};
-    // On Linux the loopback does not have the multicast flag, but multicasts within the host.
+    // On Linux the loopback interface delivers multicasts within the host, but does not have the multicast
+    // flag.
     if (!interface.multicast && !interface.loopback)
         return Error{EOPNOTSUPP, fmt::format("interface {} does not support multicast", interface.name)};
     if (!options.address())

@@ -24,7 +24,7 @@
 namespace mcastcoll::transport {
 
 struct UdpMulticastOptions : MulticastOptions {
-    // 0: the system's default. Only privileged processes are granted more than the system's limit.
+    // Buffer sizes. 0: the system's default. Only privileged processes get more than the system's limit.
     std::size_t receive_buffer_bytes = 0;
     std::size_t send_buffer_bytes = 0;
     // Lets runs of datagrams travel as one message if the kernel supports it. Off: each datagram is sent,
@@ -45,14 +45,15 @@ struct SocketOption {
 };
 // Sets options in order and stops at the first one refused by the kernel.
 Result<void> set_options(int descriptor, std::initializer_list<SocketOption> options);
-// IPv4: sends multicasts on this interface with this source address.
+// Makes an IPv4 socket send multicasts on this interface with this source address.
 Result<void> multicast_from(int descriptor, const Interface& interface, const SocketAddress& source);
-// Receives only groups joined by this socket, not groups joined by other sockets of the host.
+// Makes the socket receive only groups joined by this socket, not groups joined by other sockets of the host.
 Result<void> receive_own_groups(int descriptor, int family);
-// how: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. Returns 0 or an errno value; ENOBUFS or ENOMEM: the kernel
-// allows no further membership on this socket. Allocates no memory, because destructors leave groups.
+// Joins or leaves a group. how: MCAST_JOIN_GROUP or MCAST_LEAVE_GROUP. Returns 0 or an errno value; ENOBUFS
+// or ENOMEM: the kernel allows no more memberships on this socket. Allocates no memory, because destructors
+// leave groups.
 int change_membership(int descriptor, int how, const SocketAddress& group, unsigned interface_index);
-// True for errno values meaning no room to send now.
+// True for errno values that mean that the kernel has no room to send now.
 bool is_full(int error);
 // Approximate share of a receive buffer that the kernel charges for a datagram: the data, rounded up, plus
 // the kernel's bookkeeping.
@@ -64,9 +65,9 @@ template <typename Note>
 struct UdpControl {
     alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(Note))> bytes;
 };
-// The size of the datagrams in a received run (UDP_GRO), or `otherwise`.
+// Returns the size of the datagrams in a received run (UDP_GRO), or `otherwise` if the message is not a run.
 std::size_t run_unit(msghdr& message, std::size_t otherwise);
-// Non-blocking and close-on-exec.
+// Opens a non-blocking, close-on-exec UDP socket.
 Result<FileDescriptor> open_datagram_socket(int family);
 // Requests a buffer beyond the system's limit first, which needs privilege, then within the limit. Returns
 // the granted size. `forced` and `limited` are SO_RCVBUFFORCE and SO_RCVBUF, or the corresponding options for

@@ -21,7 +21,7 @@ bool is_mapped(const Gid& gid) {
            gid[10] == std::byte{0xff} && gid[11] == std::byte{0xff};
 }
 
-// The 16-bit ones' complement sum of a valid IPv4 header without options is all ones.
+// True for a valid IPv4 header without options: its 16-bit ones' complement sum is all ones.
 bool is_v4_header(std::span<const std::byte, 20> header) {
     if (header[0] != std::byte{0x45}) return false;
     std::uint32_t sum = 0;
@@ -30,9 +30,9 @@ bool is_v4_header(std::span<const std::byte, 20> header) {
     return sum == 0xffff;
 }
 
-// The IPoIB interface of a port. The port does not name its interface: of the adapter's interfaces with the
-// port's number, the first one by name, because the names of child interfaces (other partitions) begin with
-// their parent's name.
+// Returns the IPoIB interface of a port. The kernel's description of the port does not name the interface. So
+// this is the first one by name among the adapter's interfaces with the port's number: the names of child
+// interfaces (of other partitions) begin with their parent's name.
 std::string ipoib_interface(const std::string& device, int port) {
     std::string first;
     std::error_code failed;

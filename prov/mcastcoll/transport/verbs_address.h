@@ -24,17 +24,17 @@ inline constexpr const char* kRdmaDevices = "/sys/class/infiniband";
 Gid gid_of(const SocketAddress& address);
 // The address of a GID, with port 0. A mapped address becomes IPv4.
 SocketAddress address_of(const Gid& gid);
-// Whether a subnet manager chose the group. Its addresses contain the marker A01B and are joined unchanged,
-// regardless of the family of other addresses.
+// Whether a subnet manager chose the group's address. Such an address contains the marker A01B and is joined
+// unchanged, whatever the family of the endpoint's other addresses.
 bool is_assigned_group(const SocketAddress& group);
-// UD has no ports, but several queue pairs may share an address: a number from 1 to 65535, derived from the
-// queue pair's number.
+// Derives a port number, 1 to 65535, from the number of a queue pair: UD has no ports, but several queue
+// pairs may share an address.
 std::uint16_t port_of_queue_pair(std::uint32_t number);
 // The sender of a datagram, from the header before it, with port 0. Empty if the header is invalid.
 std::optional<SocketAddress> source_in(std::span<const std::byte, kRouteHeaderBytes> header);
 
-// The network interface of an RDMA device, given as "mlx5_0" or with its port as "mlx5_0:1". Empty if there
-// is none.
+// Returns the network interface of an RDMA device, which is given as "mlx5_0" or with its port as "mlx5_0:1".
+// Empty if the device has no network interface.
 std::string interface_of_rdma_device(std::string_view device, const std::string& devices = kRdmaDevices);
 // The reason why this host cannot use RDMA; empty if it has a device and access to the connection manager.
 std::string why_no_rdma();

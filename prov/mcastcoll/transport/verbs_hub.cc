@@ -21,14 +21,14 @@
 namespace mcastcoll::transport {
 namespace {
 
-// Cached handles of groups that are not joined; a full cache is cleared.
+// Maximum number of cached address handles of groups that are not joined. A full cache is cleared.
 constexpr std::size_t kMaxOthers = 256;
 constexpr std::size_t kMaxEvents = 64;
 // A polling caller that never sleeps checks for events of the device and the groups every kQuietTurns idle
 // turns, because the check costs a system call.
 constexpr unsigned kQuietTurns = 1024;
-// A group ended by the network is joined again at once, then after 0.1 s, after twice that time, and so on;
-// the last attempt comes after 25 s.
+// A group ended by the network is joined again at once. Each further attempt waits twice as long as the one
+// before, from 0.1 s on. The last attempt comes 25 s after the first.
 constexpr unsigned kMaxRejoins = 9;
 constexpr std::int64_t kRejoinPauseMs = 100;
 
@@ -98,7 +98,8 @@ class VerbsHub final : public VerbsTransport {
         ibv_ah_attr route{};
         Target target;
     };
-    // An unneeded handle, kept until the requests posted with it are complete.
+    // An address handle that is no longer needed, kept until the requests posted with the handle are
+    // complete.
     struct Retired {
         std::uint64_t until = 0;
         AddressOwner address;
@@ -192,7 +193,7 @@ void VerbsHub::describe(const ibv_device_attr& limits, const ibv_port_attr& port
         max_memberships_ = std::min(max_memberships_, static_cast<std::size_t>(limits.max_mcast_grp));
     device_ = fmt::format("{}:{}, {}", ibv_get_device_name(id_->verbs->device), id_->port_num,
                           ethernet_ ? "RoCE" : "InfiniBand");
-    // On RoCE the address is the interface's, on InfiniBand the port's GID.
+    // On RoCE the local address is the interface's address, on InfiniBand the port's GID.
     if (ethernet_) {
         local_ = *options_.address();
     } else {
@@ -221,9 +222,9 @@ Result<Membership> VerbsHub::join(const SocketAddress& group) {
     return Membership(*this, group);
 }
 
-// For a join without an address, the subnet manager creates a group and returns its address. The group is
-// joined by that address, as other members do, before the first membership ends: two memberships from such
-// joins could not be distinguished.
+// Joins without an address: the subnet manager creates a group and returns its address. Before this
+// membership ends, the hub joins the group by its address, as the other members do, because it could not
+// distinguish two memberships without an address.
 Result<Membership> VerbsHub::join_any() {
     const SocketAddress any =
         options_.family == 4 ? SocketAddress(in_addr{}, 0) : SocketAddress(in6_addr{}, 0);
@@ -241,11 +242,13 @@ Result<Membership> VerbsHub::join_any() {
     return membership;
 }
 
-// Makes the address handle after the answer to a join.
+// Makes the address handle from the route in the answer to a join.
 Result<void> VerbsHub::reach(const SocketAddress& group, Share& share) {
     if (ethernet_) share.route.grh.hop_limit = static_cast<std::uint8_t>(std::max(options_.ttl, 1));
     AddressOwner address(ibv_create_ah(id_->pd, &share.route));
-    if (!address) return system_error(errno, fmt::format("no address handle for {} on {}", group, device_));
+    if (!address)
+        return system_error(errno,
+                            fmt::format("cannot create an address handle for {} on {}", group, device_));
     retire(std::exchange(share.target.address, std::move(address)));
     if (ethernet_) {
         route_ = share.route;
@@ -271,7 +274,7 @@ Result<void> VerbsHub::join_new(const SocketAddress& group) {
     return {};
 }
 
-// Waits for this join only; events for other groups may arrive meanwhile and are handled.
+// Waits for the answer to one join. Events for other groups may arrive meanwhile and are handled.
 Result<void> VerbsHub::await(Share& share) {
     const Deadline end(options_.join_timeout_ms);
     for (;;) {
@@ -298,8 +301,9 @@ void VerbsHub::take_events() {
     }
 }
 
-// The share can belong to a later join only if the earlier join was given up, and leaving discards its
-// events. An error for a joined group, also during a repeated join, means the end of the group.
+// Handles the answer to a join, or the end of a joined group. An event of an earlier join cannot reach a
+// later join's share: the earlier join was then given up, and leaving discards its events. An error for a
+// joined group, also during a repeated join, means that the network has ended the group.
 void VerbsHub::note_answer(const rdma_cm_event& event) {
     for (auto& [group, share] : shares_) {
         if (&share != event.param.ud.private_data) continue;

@@ -33,7 +33,7 @@ std::size_t at_most(std::size_t wanted, int limit) {
     return limit > 0 ? std::min(wanted, static_cast<std::size_t>(limit)) : wanted;
 }
 
-// After repeated failures a permanent fault is assumed.
+// After this number of failures, the queue pair counts as permanently failed.
 constexpr unsigned kMaxRevivals = 8;
 
 void forget(ibv_cq& queue, std::size_t max) {
@@ -229,7 +229,7 @@ Sent VerbsQueue::send(std::span<const Datagram> datagrams, const VerbsTarget& to
 void VerbsQueue::deliver_one(const ibv_wc& completion, const SocketAddress& own, DeliverDatagram deliver,
                              MulticastCounters& counters) {
     if (completion.status != IBV_WC_SUCCESS) {
-        // Flushed: the queue pair is in the error state, and nothing more can be posted.
+        // The request was flushed: the queue pair is in the error state, and no more requests can be posted.
         if (completion.status == IBV_WC_WR_FLUSH_ERR)
             broken_ = true;
         else
@@ -264,10 +264,10 @@ std::size_t VerbsQueue::receive(const SocketAddress& own, DeliverDatagram delive
         deliver_one(completions_[i], own, deliver, counters);
         if (!broken_) post_again(static_cast<std::size_t>(completions_[i].wr_id));
     }
-    // A failed queue pair shows in its send completions, too; not all devices report the failure for receive
-    // requests.
+    // Reads the send completions to find out whether the queue pair has failed: not all devices report the
+    // failure for receive requests.
     if (count == 0 && posted_ != done_) reap();
-    // A few requests may wait for the next ones while nearly all are posted.
+    // Fewer requests wait until more are to be posted, since nearly all requests are posted already.
     if (to_post_ >= kBatch / 2) flush_posts();
     return count;
 }
@@ -277,10 +277,10 @@ bool VerbsQueue::prepare_wait() {
     flush_posts();
     ibv_cq* which = nullptr;
     void* context = nullptr;
-    // At most one event, because each one was requested.
+    // Takes the event of the last request. There is at most one event, because each must be requested.
     if (ibv_get_cq_event(channel_.get(), &which, &context) == 0) ibv_ack_cq_events(which, 1);
     if (ibv_req_notify_cq(received_.get(), 0) != 0) return false;
-    // A completion from before the request causes no event.
+    // A completion from before this request for an event causes no event.
     waiting_ = poll(*received_, completions_);
     return waiting_ == 0;
 }

@@ -1,5 +1,5 @@
-// One UD queue pair with the memory of its datagrams: a ring of send slots, and posted receive slots. Groups
-// are the concern of the hub above.
+// One UD queue pair with the memory of its datagrams: a ring of send slots, and posted receive slots. The hub
+// that owns the queue (verbs_hub.cc) joins groups.
 //
 // Sending: small datagrams are sent inline. Others are copied into a slot of the ring, because the
 // application's memory is not registered. Every nth request is signalled, and its completion frees all slots
@@ -47,7 +47,7 @@ struct VerbsTarget {
 
 class VerbsQueue {
   public:
-    // The identifier is bound to a device. open() adds the queue pair to it.
+    // `id` must be bound to a device. open() creates its queue pair.
     explicit VerbsQueue(rdma_cm_id& id) : id_(id) {}
     VerbsQueue(const VerbsQueue&) = delete;
     VerbsQueue& operator=(const VerbsQueue&) = delete;

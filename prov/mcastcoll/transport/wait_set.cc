@@ -34,7 +34,7 @@ void WaitSet::set_wakes(int descriptor, bool wakes) const {
     (void)epoll_ctl(descriptors_.get(), EPOLL_CTL_MOD, descriptor, &event);
 }
 
-// 0 would disable the timer; a time in the past fires at once.
+// Replaces a time of 0, which would disable the timer. A time in the past fires at once.
 bool WaitSet::set_alarm(Nanoseconds time) {
     alarm_at_ = time;
     itimerspec alarm{};

@@ -10,11 +10,11 @@ namespace mcastcoll::transport {
 class WaitSet {
   public:
     Result<void> open();
-    // Negative descriptors are ignored. After an error a sleeper would not wake for this descriptor.
+    // Ignores a negative descriptor. After an error, input on this descriptor does not end a sleep.
     Result<void> add(int descriptor);
     // Sets whether input on this descriptor, which was added before, ends a sleep.
     void set_wakes(int descriptor, bool wakes) const;
-    // False: the alarm could not be set, so no thread may sleep.
+    // Sets the time at which a sleep ends. False: the alarm could not be set, so no thread may sleep.
     bool set_alarm(Nanoseconds time);
     // Sets the alarm only if `time` is earlier than the present alarm.
     void bring_forward(Nanoseconds time) {

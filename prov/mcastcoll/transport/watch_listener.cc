@@ -81,7 +81,8 @@ void WatchListener::let_go() const {
     if (nothing >= 0) ::close(nothing);
 }
 
-// The kernel reports a listener's backlog in two fields of TCP_INFO with another meaning for connections.
+// The kernel reports the length and the limit of a listener's backlog in two fields of TCP_INFO, which have
+// other meanings for connections: tcpi_unacked and tcpi_sacked.
 void WatchListener::look_after(Nanoseconds now) {
     if (!listener_.valid() || now < look_at_) return;
     look_at_ = now + kLookInterval;

@@ -1,4 +1,5 @@
-// WatchListener: the listening TCP socket through which other hosts watch this process (peer_watch.h).
+// WatchListener: the listening TCP socket through which other hosts watch this process for its death
+// (peer_watch.h).
 //
 // Watchers connect, send the token of this process's watch point, and wait for the end of the connection. The
 // kernel serves watchers without this process's help: connections wait in the backlog. When the backlog is a
@@ -48,7 +49,7 @@ class WatchListener {
 
 // Sends the token to a listener; returns 0 or an errno value.
 int send_watch_token(int connection, std::uint32_t token);
-// False once the other side has closed. Received data is discarded.
+// False once the other side has closed the connection. Discards received data.
 bool is_connection_open(int descriptor);
 
 }  // namespace mcastcoll::transport

@@ -15,7 +15,7 @@
 namespace mcastcoll::transport {
 namespace {
 
-// The layout. All integers are big-endian.
+// The layout of an encoded watch point. All integers are big-endian.
 constexpr std::size_t kVersionAt = 0;
 constexpr std::size_t kFamilyAt = 1;  // 0, 4 or 6
 constexpr std::size_t kPortAt = 2;

@@ -1,5 +1,5 @@
-// WatchPoint: the data sent by a process to its peers in the join, for detecting its death. Encoded for
-// messages, and validated as untrusted input on receipt.
+// WatchPoint: the data by which peers detect the death of a process. Each process sends its watch point to
+// its peers in the join. Received watch points are untrusted input and are validated.
 #pragma once
 
 #include <sys/types.h>
@@ -21,9 +21,10 @@ struct WatchPoint {
     // one with the same pid.
     std::uint32_t pid = 0;
     std::uint64_t start_time = 0;
-    // Hash of the boot id, the pid namespace and the network namespace: equal for neighbours.
+    // Hash of the boot id, the pid namespace and the network namespace: equal for processes that can watch
+    // each other through a pidfd.
     std::uint64_t host = 0;
-    // The watchers' first bytes on a connection (watch_listener.h); random for each process.
+    // The first bytes that a watcher sends on a connection (watch_listener.h); random for each process.
     std::uint32_t token = 0;
 };
 
