@@ -19,7 +19,7 @@ class Judging {
     std::vector<unsigned> senders() const;
     std::string names(const std::vector<unsigned>& hosts) const;
 
-    // Merges equal findings of several hosts.
+    // Records a finding about these hosts; equal findings of several hosts become one.
     void find(Finding finding, const std::vector<unsigned>& hosts = {});
     void fine(std::string line);
     // Records `finding` for the present members where `wrong` is true; if there are none, records `otherwise`
@@ -51,7 +51,7 @@ void judge_reception(Judging& judging);
 void judge_querier(Judging& judging);
 void judge_group(Judging& judging);
 
-// 4194304 is "4 MiB".
+// Returns a size with a binary unit: "4 MiB" for 4194304.
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace mcastcoll::doctor

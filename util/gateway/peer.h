@@ -28,7 +28,7 @@ class Peer final : public session::Host, public LinkOwner {
     session::Session& session() { return session_; }
     const session::Session& session() const { return session_; }
     const sites::Site& site() const { return site_; }
-    // The gateway with the lesser site name connects to the other.
+    // Whether this gateway connects to the other: the gateway with the lesser site name does.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
     const std::string& last_failure() const { return last_failure_; }
@@ -36,7 +36,7 @@ class Peer final : public session::Host, public LinkOwner {
 
     // Connects a local process with a remote one; resets the socket on failure.
     void adopt(FileDescriptor socket, const Preface& preface);
-    // The hello of this side.
+    // The hello of this gateway for one of the streams.
     session::Hello own_hello(unsigned stream) const;
     // Takes over a connection from the peer's gateway, authenticated if there is a key.
     void accept(FileDescriptor socket, const session::Hello& theirs, std::unique_ptr<Tls> tls);

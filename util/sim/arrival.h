@@ -21,8 +21,8 @@ struct Arrival {
     Pattern pattern = Pattern::together;
     Nanoseconds by{};
 
-    // Wakes endpoints [first, first + members), ranks 0 and up, at their arrival at a step that begins at
-    // `start`.
+    // Wakes each member when it arrives at a step that begins at `start`. The members' endpoints, from rank 0
+    // on, are [first, first + members).
     void wake(Network& network, std::uint32_t first, std::uint32_t members, const Step& step,
               Nanoseconds start, std::uint32_t tag, Random& random) const;
 };

@@ -38,17 +38,17 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
     // The application: posts as far as allowed, and closes at the end. Returns true if it made progress.
     bool work();
-    // The application closes groups that it has not joined yet.
+    // The application closes the group if it has not joined yet.
     void give_up();
     // The process fails; its peers continue.
     void dies();
 
-    // Of the join, of the group, or of an operation.
+    // The first error of the join, of the group, or of an operation; 0 if there was none.
     int error() const { return error_; }
-    // Has joined and completed everything, or has been notified of a failure.
+    // Whether the member has joined and completed everything, or has been notified of a failure.
     bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || all_completed()); }
     Nanoseconds over_at() const { return over_at_; }
-    // Whether the buffers of the last completed operations are unchanged.
+    // Whether no byte was written into the buffers of the last completed operations since their completion.
     bool scribbled() const;
     std::string state() const;
 

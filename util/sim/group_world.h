@@ -37,7 +37,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
     // Kills this process instead of the one in the options.
     void kill_at(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
-    // Live members, in no order.
+    // The live members of a group, in no particular order.
     std::vector<const GroupMember*> members_of(std::uint32_t group) const;
 
   private:

@@ -47,11 +47,12 @@ inline Step barrier() {
 std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
                                std::uint64_t max_bytes);
 
-// The same, with a share of the broadcasts streamed, and another share replaced by all kinds of reductions.
+// Like mixed_script(), with a share of the broadcasts streamed, and another share replaced by all kinds of
+// reductions.
 std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
                                 std::uint64_t max_bytes);
 
-// The bytes of a broadcast, different for every group and step; from an offset on.
+// Returns `bytes` bytes of a broadcast, from `offset` on; they differ for every group and step.
 std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,
                                   std::uint64_t offset = 0);
 // A rank's contribution to a reduction. Rank kOutside is the contribution added while rank 0 holds the

@@ -51,7 +51,7 @@ class Simulation : public Sink {
     std::function<void(std::size_t operations_done)> step_over;
 
   protected:
-    // Of every endpoint, as for Network.
+    // `host_of` and `group_of` are those of Network.
     Simulation(const Conditions& conditions, std::vector<std::uint32_t> host_of,
                std::vector<std::uint32_t> group_of, std::size_t groups = 1)
         : random_(conditions.seed),

@@ -1,5 +1,5 @@
-// Connections that go through gateways: their state (ledger.cc), which is the true peer and whether the
-// preface has passed; and the transfer of prefaces (prefaces.cc). See README.md.
+// Connections that go through gateways: the true peer of each, and whether its preface (gateway/preface.h)
+// has passed, in ledger.cc; and the transfer of prefaces, in prefaces.cc. See README.md.
 #pragma once
 
 #include <array>
@@ -29,10 +29,11 @@ struct Connection {
 // Number of entries that are not settled: a fast check for calls on unrelated sockets.
 extern std::atomic<std::uint32_t> unsettled;
 
-// 0 if there is none: not a socket, or a kernel without cookies.
+// Returns the kernel's number of a socket (SO_COOKIE); 0 if `fd` is no socket, or the kernel has no cookies.
 std::uint64_t cookie_of(int fd) noexcept;
 
-// Call all of these under Locked. An entry's address is valid until the next add or remove.
+// Call find(), add(), remove() and settle() under Locked. An entry's address is valid until the next add or
+// remove.
 Connection* find(std::uint64_t cookie) noexcept;
 // Replaces an entry with the same cookie; false without memory.
 bool add(const Connection& connection) noexcept;
@@ -51,8 +52,11 @@ int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoin
 // with errno, if this library does not understand the preface.
 bool receive_accepted(int fd, sites::Endpoint& peer) noexcept;
 
-// Whether the program may write or read now; otherwise sets errno. Waits if the socket blocks.
+// Whether the program may write now, after the preface was sent; otherwise sets errno. Waits if the socket
+// blocks.
 bool may_write(int fd, int flags) noexcept;
+// Whether the program may read now, after the preface was taken; otherwise sets errno. Waits if the socket
+// blocks.
 bool may_read(int fd, int flags) noexcept;
 
 }  // namespace mcastcoll::split

@@ -32,7 +32,7 @@ class Session {
     // Drops the whole state: channels are reset, streams are down.
     void abandon();
 
-    // Channels. open_channel() returns nothing if there are too many.
+    // Opens a channel; returns nothing if there are too many.
     std::optional<ChannelId> open_channel(Bytes preface);
     // Number of bytes that a frame passed to send() may have now. If 0, next_sendable() returns the channel
     // later.
@@ -41,7 +41,7 @@ class Session {
     void finish(ChannelId channel);
     void reset(ChannelId channel);
     std::optional<ChannelId> next_sendable() { return outbound_.next_sendable(); }
-    // The owner of the channel can take bytes again.
+    // Delivers the channel's stored bytes: its owner can take bytes again.
     void drain(ChannelId channel);
 
     // Returns the next frame to write on this stream, or nullptr if there is none now. The frame is the last
