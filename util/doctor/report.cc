@@ -76,7 +76,8 @@ class Writer {
     std::string out_;
 };
 
-// For all datagrams except the phase after the wait: "." all received, "-" none, else the share lost.
+// A cell of the matrix, from all phases but the one after the wait: "." if all datagrams were received, "-"
+// if none, else the lost share.
 std::string cell(const Host& from, const Host& to, unsigned from_at) {
     std::uint64_t sent = 0, got = 0;
     for (const Stream& stream : from.sent)

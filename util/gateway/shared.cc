@@ -38,7 +38,7 @@ void Shared::warn(const std::string& what) {
         return;
     }
     ++warnings_;
-    const std::string before = unwarned_ == 0 ? "" : fmt::format("{} more warnings; ", unwarned_);
+    const std::string before = unwarned_ == 0 ? "" : fmt::format("{} warnings were suppressed; ", unwarned_);
     unwarned_ = 0;
     fmt::print(stderr, "mcastcoll-gateway: {}: {}{}\n", settings.own_site().name, before, what);
 }

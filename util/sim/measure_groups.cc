@@ -65,7 +65,7 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
     }
 }
 
-// Returns an error message or "".
+// Stores the time until the last survivor was notified of a death. Returns an error message or "".
 std::string take_death(GroupMeasured& result, const GroupWorld& world, Nanoseconds died_at) {
     const std::vector<const GroupMember*> living = world.members_of(0);
     const auto failed = [](const GroupMember* member) { return member->error() != 0; };

@@ -268,7 +268,7 @@ void draw_join_faults(std::uint64_t seed, GroupOptions& options) {
     if (random.chance(0.05)) options.silent = any_process();
 }
 
-// Derived from the seed alone, for the same reason.
+// Draws no number, only looks at the seed, so that the earlier draws of each seed stay unchanged.
 void draw_security(std::uint64_t seed, GroupOptions& options) {
     if (seed % 2 == 0) return;
     options.key = wire::Key{std::byte{1}};

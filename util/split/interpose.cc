@@ -39,7 +39,7 @@ bool verbose = false;
 
 // An unusable sites file ends the program: without the file, connections would go to wrong places unnoticed.
 [[noreturn]] void end(const std::string& why) {
-    std::fprintf(stderr, "libmcastcoll-split: %s\n", why.c_str());
+    std::fprintf(stderr, "libmcastcoll-split: %s; the program is not run\n", why.c_str());
     _exit(kBadSites);
 }
 
@@ -73,7 +73,9 @@ __attribute__((constructor)) void load() try {
             end(std::string(path) + " has no site \"" + name + "\", which MCASTCOLL_SITE names");
     }
     if (verbose && own == nullptr)
-        std::fprintf(stderr, "libmcastcoll-split[%d]: no site of %s contains an address of this host\n",
+        std::fprintf(stderr,
+                     "libmcastcoll-split[%d]: no site of %s contains an address of this host: no connection "
+                     "of this process uses a gateway; MCASTCOLL_SITE can name the site\n",
                      getpid(), path);
 } catch (const std::bad_alloc&) {
     end("no memory for the sites file");

@@ -45,7 +45,8 @@ void sweep() {
         if (const auto here = at++; !alive.contains(here->first)) remove(here->first);
 }
 
-// An unsettled entry of a closed socket would make all calls look up their sockets forever.
+// Sweeps now and then: an unsettled entry of a closed socket would make all calls look up their sockets
+// forever.
 void tidy_now_and_then() noexcept try {
     static unsigned looks = 0;
     if (++looks % kLooksPerSweep == 0) sweep();

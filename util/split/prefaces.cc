@@ -80,7 +80,8 @@ void forget(std::size_t index) noexcept {
     watched[index] = watched[--watched_count];
 }
 
-// Call under Locked.
+// Handles the events of a watched connection, and stops watching it when its preface was sent or it has
+// failed. Call under Locked.
 void look_at(std::size_t index, short events) noexcept {
     Connection* known = find(watched[index].cookie);
     const bool waits = known != nullptr && known->stage == Stage::to_send;
