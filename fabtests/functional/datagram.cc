@@ -358,7 +358,7 @@ void queues(Member& me) {
     CHECK_RETURNS(0, fi_send(busy.ep.get(), "x", 1, nullptr, to, nullptr));
 }
 
-// Runs only where the machine has an interface with IPv6 and multicast.
+// Sends and receives over IPv6; skipped on a machine without an interface with IPv6 and multicast.
 void version_6(Member& me) {
     if (me.rank() != 0) return;
     const Wish wish{.format = FI_SOCKADDR_IN6, .node = ""};

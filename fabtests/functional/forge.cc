@@ -26,8 +26,8 @@ constexpr std::uint64_t kEnoughThrown = 20'000;
 constexpr std::uint64_t kEnoughCaptured = 200;
 constexpr unsigned kMaxRounds = 3000;
 
-// Rounds of broadcasts and barriers in two groups until enough packets have been sent. Member 0 decides when
-// to stop.
+// Runs rounds of broadcasts and barriers in two groups until the intruder has sent enough packets. Member 0
+// decides when to stop.
 void under_fire(Member& me) {
     me.stage("working under fire");
     const auto set = me.all_members();

@@ -62,7 +62,7 @@ void too_many_on_a_host(Member& me) {
     me.meet();
 }
 
-// The first member delays every other member's barriers.
+// Member 0 is late, so that the other members' barriers stay open at once.
 void open_operations(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());
@@ -116,7 +116,7 @@ int main(int argc, char** argv) {
                  .body = open_operations,
                  .members = 3,
                  .only_mcastcoll = true});
-    // Shared memory takes 128 of them at a time.
+    // A host's shared memory takes 128 operations at a time.
     program.add({.name = "255 to 257 operations at once on one host",
                  .body = open_operations,
                  .members = 3,

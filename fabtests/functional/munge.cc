@@ -77,7 +77,7 @@ void keyed_by_application(Member& me) {
     me.meet();
 }
 
-// A join of all members, which must fail: with this error, and in time.
+// Joins all members; the join must fail with this error, and in time.
 void fail_to_join(Member& me, int error, milliseconds limit) {
     const auto set = me.all_members();
     const auto begin = Clock::now();

@@ -8,7 +8,7 @@
 
 namespace mcastcoll::fuzz {
 
-// Places of members: by rank, the names of site, segment and host.
+// The places of the members: the names of site, segment and host by rank.
 struct Shape {
     std::array<const char*, 4> sites, segments, hosts;
 };
@@ -371,7 +371,8 @@ Result<group::SharedBytes> Process::find_table(const group::HostMemoryName& name
     return group::SharedBytes{found->second.segment, found->second.table};
 }
 
-// A real team, except that no member copies directly from an address published by the malicious member.
+// Opens a real team (the members of a host), in which no member copies directly from an address published by
+// the malicious member.
 Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMembers& members) {
     std::vector<std::byte> table(members.table.begin(), members.table.end());
     if (members.self == 0 && world_.lies(rank_)) world_.scribble(table);

@@ -110,7 +110,8 @@ static int barrier(long call) {
 static int (*const kRun[kCalls])(long) = {barrier,   uneven_allgatherv, allgather,
                                           allreduce, reduce_scatter,    reduce_scatter_block};
 
-// A barrier must end with an error, late on a slow machine. A call that is left to Open MPI may wait forever.
+// A thread that ends the rank when it waits too long: a barrier must end with an error, late on a slow
+// machine; a call that is left to Open MPI may wait forever.
 static void* watch(void* before) {
     const int timeout_s = *(const uint64_t*)before == 0 ? kMaxTimeoutS : kTimeoutS;
     long seen = -1;
