@@ -66,7 +66,7 @@ Test(failure, a_broadcast_names_its_root) {
     cr_assert_eq(index_of(failed.to), 3U);
 }
 
-// A receiver of a large broadcast that stops reporting.
+// A receiver of a large broadcast stops sending reports (acknowledgements of fragments).
 Test(failure, a_root_names_the_member_that_does_not_report) {
     auto config = long_timeout_config(0, 3);
     config.late_copies = 0;  // with a copy the root would complete without that member

@@ -1,4 +1,4 @@
-// The path by which an engine expects the next data: the poll hint.
+// The poll hint of an engine: the path (multicast or messages) by which it expects the next data.
 #include "reduce_cases.h"
 
 using namespace mcastcoll;

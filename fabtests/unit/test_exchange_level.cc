@@ -49,7 +49,7 @@ LevelOperation level_operation_of(Kind kind, std::vector<std::byte>& input, std:
     return level_operation;
 }
 
-// A message as another member sends it, in a group without a key.
+// Returns a message as another member sends it, in a group without a key.
 std::vector<std::byte> sent_by(std::uint32_t sender, wire::Header header, Bytes payload) {
     header.sender = rank_of(sender);
     header.payload_bytes = static_cast<std::uint32_t>(payload.size());
@@ -69,7 +69,8 @@ std::vector<std::byte> block_from(std::uint32_t sender, std::uint64_t operation,
         payload);
 }
 
-// Cost of a piece in windows of this size, as FORMAT.md defines.
+// Returns the cost of these bytes in a window of this size, as FORMAT.md defines; each piece costs kPiece
+// more.
 constexpr std::uint64_t kPiece = 64;
 std::uint64_t cost_of(std::uint64_t bytes, std::uint64_t window) {
     const std::uint64_t unit = (window / 2 - kPiece) / 32 * 32;
@@ -216,7 +217,7 @@ Test(exchange_level, sums_are_in_the_order_of_ranks) {
     }
 }
 
-// No unnecessary messages, and no hellos.
+// Each algorithm sends as many messages as it needs, and no hellos (first messages between sites).
 Test(exchange_level, messages_are_as_many_as_the_algorithm_says) {
     const struct {
         Work work;
@@ -392,7 +393,7 @@ Test(exchange_level, no_grant_to_a_member_that_has_sent_all) {
     cr_assert_not(root.needs(1));
 }
 
-// A message to a departed member is reported, even if no operation waits for it.
+// A member that has left is reported as lost when a message to it fails, even if no operation waits for it.
 Test(exchange_level, a_lost_member_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);

@@ -18,7 +18,8 @@ using levels::Kind;
 
 namespace {
 
-// This many processes on each host, hosts assigned to the sites in turn, and one group of all.
+// Returns options with `each` processes on each host, hosts assigned to the sites in turn, and one group of
+// all.
 GroupOptions one_group_of_all(std::uint32_t hosts, std::uint32_t each, std::uint32_t sites) {
     GroupOptions options;
     for (std::uint32_t process = 0; process < hosts * each; ++process)

@@ -59,7 +59,8 @@ Test(pacing, losses_do_not_turn_multicast_into_repair) {
     cr_assert_leq(repaired, 4 * lost, "%.0f repaired, %.0f lost", repaired, lost);
 }
 
-// Without a slow member the same takes a fraction of the time: so the test above did wait for the slow one.
+// Without a slow member the same operations take a fraction of the time: so the tests above wait for the slow
+// member.
 Test(pacing, only_a_slow_member_makes_it_slow) {
     const Options options = slow_options(engine::Repair::pull, 1);
     Options fast = options;

@@ -24,7 +24,8 @@ using Cut = std::function<bool(Rank from, Rank to)>;
 struct Outage {
     const char* name;
     Cut cut;
-    // The deaf and mute members of six at the end, if the outage stays.
+    // The deaf members (who receive no multicast) and the mute members (whose multicasts no member receives)
+    // of six at the end, if the outage stays.
     std::vector<std::uint32_t> deaf, mute;
     bool works;
 };
@@ -43,7 +44,7 @@ const Outage kOutages[] = {
      true},
 };
 
-// Cut from kCutAt until `heal`.
+// A run in which the outage lasts from kCutAt until `heal`.
 struct Run {
     Run(Options options, const Outage& outage, Nanoseconds heal, const std::vector<Step>& script) {
         options.faults.drop = [this, &outage, heal](const wire::Header& header, Rank to) {
