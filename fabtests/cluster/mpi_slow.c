@@ -121,8 +121,8 @@ static void brake(int orders, pid_t parent, const Options* o) {
     _exit(0);
 }
 
-// Called before MPI_Init, because a process that uses MPI should not fork. The other ranks never use the
-// child.
+// Starts the child that runs brake(), before MPI_Init, because a process that uses MPI should not fork. Only
+// the slow rank uses its child.
 static int start_brake(const Options* o) {
     int ends[2];
     if (pipe(ends) != 0) return -1;

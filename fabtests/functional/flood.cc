@@ -131,7 +131,7 @@ class Target {
         me_.finish(ticket);
     }
 
-    // Called by every member; rank 0 evaluates the condition.
+    // Returns rank 0's value of the condition on every member; all members call this.
     bool goes_on(const std::function<bool()>& holds) {
         me_.meet();
         if (me_.rank() == 0) words_[kGoesOn] = holds();
@@ -144,7 +144,7 @@ class Target {
         double rate = 0;          // packets per second
         double processor_us = 0;  // of the receiver, per packet, while the members sleep
     };
-    // Called by all members; returns rank 0's measurement.
+    // Measures a broadcast under this flood, and returns rank 0's measurement; all members call this.
     Measured measure(std::uint64_t flood) {
         if (me_.rank() == 0) words_[kFlood] = flood;
         do {

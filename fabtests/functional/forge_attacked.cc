@@ -88,7 +88,7 @@ class Target {
         if (ticket.error != 0) fail("an operation ended with error {}", ticket.error);
     }
 
-    // Called by every member: true after enough attacks, or harm. Rank 0 decides while all wait.
+    // Whether the attack was long enough, or has done harm. Rank 0 decides; all members call this.
     bool over(unsigned rounds) {
         me_.meet();
         const bool enough =

@@ -150,8 +150,8 @@ wire::Hello hello_of(std::uint64_t list, std::uint32_t sequence, unsigned rank, 
 // The numbers of the members' next joins, relative to the number of the last join.
 constexpr std::uint32_t kNext = 1, kMaxNext = 8;
 
-// Another user of the members' host. A real attacker would try every port in the kernel's tables; this
-// attacker takes only the members' ports, because unrelated programs may run here.
+// An attacker who is another user of the members' host. A real attacker would try every port in the kernel's
+// tables; this attacker takes only the members' ports, because unrelated programs may run here.
 class LocalUser {
   public:
     explicit LocalUser(const Scene& scene) {

@@ -43,7 +43,7 @@ void send_outcome_messages(const Scene& scene);
 void send_foreseen_data(const Scene& scene);
 void send_failures(const Scene& scene);
 void send_pongs(const Scene& scene);
-// This one looks for secrets in the names of shared memory.
+// An attack by another user of the host: looks for secrets in the names of shared memory.
 void watch_names(const Scene& scene);
 
 }  // namespace mcastcoll::fabtest

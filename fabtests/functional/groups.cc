@@ -115,8 +115,8 @@ void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) 
              now.descriptors, before.descriptors, now.memberships, before.memberships);
 }
 
-// One permanent group of all members, and `count` short-lived groups of all or some members, with a broadcast
-// in every fourth group.
+// Forms a permanent group of all members, and then `count` short-lived groups of all or some members, with a
+// broadcast in every fourth group.
 void come_and_go(Member& me, std::size_t count) {
     const Subgroup parent = make(me, all_ranks(me));
     const auto rounds = [&](std::size_t from, std::size_t to) {
@@ -180,7 +180,7 @@ void idle_ones(Member& me) {
     me.meet();
 }
 
-// All groups at once, with operations under way in each: no group may receive data of another.
+// Runs operations in all groups at once: no group may receive data of another group.
 void many_at_once(Member& me) {
     constexpr std::size_t kGroups = 64;
     std::vector<Subgroup> groups;

@@ -305,8 +305,8 @@ void restarted(Member& me) {
     work_together(me, *again);
 }
 
-// No operation waits for the dead member, so no member monitors this process: only the successor's hello
-// reveals the death.
+// No operation waits for the dead member, so no member watches it for its death: only the first message of
+// its successor's join reveals the death.
 void restarted_unnoticed(Member& me) {
     constexpr unsigned kVictim = 2;
     const auto set = me.all_members();

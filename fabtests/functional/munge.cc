@@ -91,7 +91,7 @@ void fail_to_join(Member& me, int error, milliseconds limit) {
     me.meet();
 }
 
-// One member's munged has a different key, so no group forms; and no member creates a group without
+// The munged of member `who` has a different key, so no group forms; and no member creates a group without
 // authentication.
 void other_than_others(Member& me, unsigned who, const std::string& key_file, int error, int limit_ms) {
     const bool other = me.rank() == who;

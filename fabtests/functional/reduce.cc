@@ -175,7 +175,7 @@ void many_in_flight(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 12, false);
 }
 
-// More operations than the shared memory of a host, or an engine, can hold.
+// Keeps more operations in flight than the shared memory of a host, or an engine, can hold.
 void a_hundred_in_flight(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 200, false);
 }

@@ -151,7 +151,7 @@ void blocking_mixed(Member& me) {
     me.meet();
 }
 
-// One thread for each group, while the main thread uses the endpoint's queues.
+// Runs blocking calls in one thread for each group, while the main thread uses the endpoint's queues.
 void blocking_in_threads(Member& me) {
     constexpr std::size_t kThreads = 3;
     constexpr std::uint64_t kRounds = 150;

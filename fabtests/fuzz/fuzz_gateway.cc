@@ -144,7 +144,8 @@ class Liar {
     }
 
   private:
-    // From the gateway in lyon to the gateway under test in rennes.
+    // Connects the gateway in lyon to the gateway under test in rennes, and returns the tested end of the
+    // stream.
     std::unique_ptr<Tls> shake_hands() {
         static const TlsContext lyon(wire::Key{std::byte{1}}, "lyon", {"rennes"}),
             rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"});

@@ -137,7 +137,8 @@ class World {
         left.session->stream_up(i, now);
         right.session->stream_up(i, now);
     }
-    // Some of the data in flight still arrive; then each side detects the break after a time of its own.
+    // Breaks a stream: some of the data in flight still arrive, and each side detects the break after its own
+    // delay.
     void cut(unsigned i) {
         Wire& wire = wires_[i];
         if (!wire.up) return;

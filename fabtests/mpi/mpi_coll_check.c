@@ -111,7 +111,7 @@ static bool check_left(const Part* part, uint64_t key) {
     return good;
 }
 
-// Sums that depend on the order must have the same bits twice, and on every member.
+// Checks that sums which depend on the order have the same bits twice, and on every member.
 static bool check_bits(const Part* part, uint64_t key) {
     double input[kUnevenCount], first[kUnevenCount], second[kUnevenCount], neighbour[kUnevenCount];
     uint64_t state = key + (uint64_t)part->rank;

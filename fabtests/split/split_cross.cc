@@ -115,8 +115,8 @@ class Side {
     bool known_ = false;  // the other's connection has arrived, too
 };
 
-// Each round begins when both processes have announced the round on a permanent connection, with a short
-// random offset.
+// Runs the rounds of one process. A round begins when both processes have announced it on a permanent
+// connection, with a short random offset.
 void cross(int listener, const Endpoint& other, int control, bool greater) {
     Side side(listener, other, greater);
     for (int round = 0; round < kRounds; round++) {

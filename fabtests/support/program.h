@@ -42,7 +42,7 @@ class Program {
     Program(std::string name, std::string description);
 
     const Options& options() const { return options_; }
-    // To add options of this program.
+    // The command line, to which a program may add its own options.
     Arguments& arguments() { return arguments_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);

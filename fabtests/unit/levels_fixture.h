@@ -297,7 +297,7 @@ inline const std::vector<std::vector<MemberPlace>> kShapes = {
 inline const std::vector<MemberPlace> kTwoSites = {{0, 0, 0}, {1, 1, 1}, {2, 2, 1}, {0, 0, 0},
                                                    {3, 3, 0}, {1, 4, 1}, {3, 5, 0}};
 
-// All hosts in one segment; members are assigned to hosts round robin.
+// Returns places on hosts of one segment; members are assigned to the hosts round robin.
 inline std::vector<MemberPlace> on_hosts(std::uint32_t hosts, std::uint32_t members_each) {
     std::vector<MemberPlace> places;
     for (std::uint32_t rank = 0; rank < hosts * members_each; ++rank) places.push_back({0, rank % hosts});

@@ -86,8 +86,8 @@ ExchangeLevel member(std::uint32_t self, std::uint32_t members = 2) {
 
 }  // namespace
 
-// Sizes below, at and above a piece and a window; all kinds in sequence, so that early pieces and several
-// open operations occur.
+// Runs sizes below, at and above a piece and a window, and all kinds in sequence, so that early pieces and
+// several open operations occur.
 Test(exchange_level, every_algorithm_with_every_number_of_members) {
     std::uint64_t seed = 1;
     for (std::uint32_t members = 1; members <= (quick() ? 6 : 13); ++members)

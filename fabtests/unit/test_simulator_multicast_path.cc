@@ -129,7 +129,7 @@ Test(multicast_path, a_failed_path_is_not_used) {
     }
 }
 
-// No member receives from the only root.
+// No member receives the multicasts of the only root.
 Test(multicast_path, a_single_root) {
     for (std::uint32_t root : {0U, 2U}) {
         const Options options = outage_options(engine::Repair::pull, root);
@@ -263,7 +263,8 @@ Test(multicast_path, maps_that_overtake_and_are_late) {
         }
 }
 
-// In the middle of one large broadcast, with few operations around it, so that no reachability map helps.
+// The path fails in the middle of one large broadcast, with few operations around it, so that no new
+// reachability map (which members receive from which) helps.
 Test(multicast_path, dies_in_a_large_broadcast) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(6, repair, 1);

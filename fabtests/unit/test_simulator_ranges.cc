@@ -45,7 +45,7 @@ void run_all(std::uint64_t seed, const Faults& faults) {
             }
 }
 
-// One broadcast from the first member, nothing lost.
+// A world after one broadcast from the first member, without losses.
 struct Once : Ran {
     Once(const std::vector<std::uint32_t>& lengths, bool relay, std::uint64_t bytes)
         : Ran(split(lengths, relay), {broadcast(0, bytes)}) {}

@@ -46,7 +46,7 @@ void twice_plus(void* out, const void* one, const void* other, std::size_t eleme
 
 }  // namespace
 
-// A message to a member that does not know the group yet is lost.
+// A hello is repeated, because a message to a member that has not formed the group yet is lost.
 Test(site_level, sites_send_hellos_until_they_are_answered) {
     TwoSites sites;
     SiteLevel &top = sites.first, &other = sites.second;

@@ -57,9 +57,9 @@ class Arguments {
     template <typename Value>
     Option option(const std::string& names, Value& value, const std::string& help);
     void flag(const std::string& names, bool& value, const std::string& help);
-    // Call after all options: --help then shows only these options, in the order in which they were added, on
-    // one screen; --help-all shows all options, their bounds, and the remark. Without this call --help shows
-    // all options.
+    // Makes --help show only these options, in the order in which they were added, on one screen; --help-all
+    // then shows all options, their bounds, and the remark. Call after all options; without this call --help
+    // shows all options.
     void daily(std::initializer_list<const char*> names, std::string remark = {});
 
     // Parses the command line. Returns an exit status if the program must end at once: 0 after --help or

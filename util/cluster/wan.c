@@ -51,7 +51,7 @@ struct counters {
 };
 _Static_assert(sizeof(struct counters) == 64, "crossings reads eight numbers a direction");
 
-// One direction. Packets come due in the order of arrival, so a ring suffices as the timer queue.
+// One direction of the link. Packets come due in the order of arrival, so a ring suffices as the timer queue.
 struct direction {
     int from, to;
     int64_t wire_free_at;  // when the last accepted packet has left the near end

@@ -25,9 +25,10 @@ class Source {
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
-    // Call one of the two start functions.
+    // Starts the thread, which sends this text. Call this or start_files().
     void start_text(std::string text);
-    // `positions`: the start position of each entry.
+    // Starts the thread, which sends the files from their start positions; `positions` has one for each
+    // entry.
     void start_files(const Catalogue& catalogue, std::vector<std::uint64_t> positions);
 
     std::uint64_t bytes_read() const { return bytes_read_; }  // without holes

@@ -132,7 +132,7 @@ struct Host {
 // The default interval of general queries (RFC 3376 and RFC 3810).
 inline constexpr unsigned kUsualQueryInterval_s = 125;
 
-// All started members, in order; no facts if the member did not report.
+// What all started members have observed, in the order of ranks; no facts of a member that did not report.
 struct Facts {
     std::vector<std::optional<Host>> hosts;
     std::vector<std::string> names;  // empty: the head leads without taking part

@@ -91,7 +91,7 @@ std::string cell(const Host& from, const Host& to, unsigned from_at) {
     return lost < 0.1 ? "<0.1" : fmt::format("{:.1f}", lost);
 }
 
-// For people, one sentence replaces a large table without losses.
+// Whether no datagram was lost between the senders: for people, one sentence then replaces a large table.
 bool is_spotless(const Facts& facts, const std::vector<unsigned>& senders) {
     for (const unsigned to : senders)
         for (const unsigned from : senders)

@@ -24,7 +24,7 @@ class Loop {
     Result<void> open();
     Result<void> add(int descriptor, Watched& watched,
                      std::uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-    // Only for a descriptor that stays open; close() removes a descriptor by itself.
+    // Removes a descriptor that stays open; close() removes a descriptor by itself.
     void remove(int descriptor);
     // Waits until an event arrives or the time `until` comes, and dispatches events. Before it sleeps, it
     // polls for the time `spin`, and yields the core between polls.

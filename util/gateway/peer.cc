@@ -17,7 +17,7 @@ constexpr Nanoseconds kFirstPause = Nanoseconds::from_ms(50), kLongestPause = Na
 constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
 constexpr unsigned kRounds = 8;
 
-// Never 0.
+// Returns a random session number, which is never 0.
 std::uint64_t draw_session_id() {
     std::uint64_t number = 0;
     while (number == 0)

@@ -28,9 +28,9 @@ class Tls {
         std::size_t size;
     };
 
-    // For an outgoing connection.
+    // For an outgoing connection to the gateway of site `other`.
     Tls(const TlsContext& context, int socket, const std::string& other);
-    // For an incoming connection, with the first bytes already read.
+    // For an incoming connection, of which the bytes `early` have already been read.
     Tls(const TlsContext& context, int socket, Bytes early);
     Tls(const Tls&) = delete;
     Tls& operator=(const Tls&) = delete;
@@ -62,7 +62,7 @@ class Tls {
     // OpenSSL's last error of this thread, which is cleared.
     static std::string last_error();
 
-    // Called by OpenSSL.
+    // OpenSSL calls the functions below.
     static BIO_METHOD* method();
     static int read_some(BIO* bio, char* into, int size);
     static int write_some(BIO* bio, const char* from, int size);

@@ -46,7 +46,7 @@ class HostSet {
     const std::string& loss_reason(std::uint32_t rank) const { return loss_reasons_[rank]; }
     std::vector<std::uint32_t> present() const;
 
-    // Called by every remaining member within `wait_s` seconds; a member that does not call counts as lost.
+    // Exchanges bytes among all remaining members. Each must call within `wait_s` seconds, or counts as lost.
     // Returns the bytes of all members, ordered by rank, equal on all members; no bytes for lost members.
     // Returns an error if the head is lost, or has continued without this process.
     using Gathered = std::vector<std::optional<std::string>>;

@@ -61,7 +61,7 @@ struct kernel {
     void (*iterate)(struct run* run);
 };
 
-// In the order of the table; ends with an entry without a name.
+// All kernels; the last entry has no name.
 extern const struct kernel kKernels[];
 
 // Building blocks of patterns. A negative peer means no message. compute() sleeps, and then checks the

@@ -25,7 +25,7 @@ struct Experiment : Conditions {
     engine::Redundancy redundancy = engine::Redundancy::automatic;
     engine::RootSync root_sync = engine::RootSync::none;
     Nanoseconds root_delay{};
-    // Each rank enters the next broadcast right after the previous one.
+    // Whether each rank enters the next broadcast right after the previous one.
     bool sustained = false;
     bool checkpoints = true;  // false: members never agree on a watermark, as if no repair were needed
     Arrival arrival;

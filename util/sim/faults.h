@@ -64,7 +64,7 @@ struct Faults {
     double backpressure = 0;       // share of polls at which the host's sending is refused
     Nanoseconds heal_at = kNever;  // end of all faults above
 
-    // For tests: true drops this datagram for this rank of the only group.
+    // For tests: if this returns true, the datagram is lost for this rank of the only group.
     std::function<bool(const wire::Header&, Rank receiver)> drop;
     Window spikes;  // when messages may be late by spike_delay
     // Breaks the guarantee that messages are reliable, to test the oracles.

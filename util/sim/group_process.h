@@ -56,7 +56,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     MutableBytes own(Bytes packet);
     bool has_room(std::size_t) const override;
     void send_join_message(Address to, Bytes message) override { send_now(to, message, {}); }
-    // group::Joins::Port
+    // Overrides of group::Joins::Port.
     bool may_be(const wire::ByteString& member, const group::Source& source) const override {
         return member == source;
     }

@@ -18,7 +18,8 @@
 
 namespace mcastcoll::sim {
 
-// One group of all processes of a layout, with as many messages in flight as the links hold.
+// Returns options of one group of all processes of a layout, with as many messages in flight as the links
+// hold.
 GroupOptions one_group(Model model);
 
 // Limit of events, after which a world counts as endless.
@@ -50,7 +51,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
         std::int64_t bytes = 0, peak_bytes = 0;
         std::vector<std::pair<Nanoseconds, Task>> tasks;
     };
-    // GroupEnvironment.
+    // Overrides of GroupEnvironment.
     std::size_t may_post(std::uint32_t group) const override;
     void step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
                         bool joined) override;
@@ -61,10 +62,10 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
                                             const GroupProcess& leader) override;
     std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const override;
     void retire(std::unique_ptr<GroupMember> member) override;
-    // MemoryReaders.
+    // Overrides of MemoryReaders.
     void look(std::uint32_t endpoint) override;
     void has_read(std::uint32_t endpoint, std::size_t bytes) override;
-    // Sink.
+    // Overrides of Sink.
     void on_packet(std::uint32_t endpoint, Bytes datagram) override;
     void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) override;
     void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;

@@ -72,7 +72,7 @@ engine::GroupConfig draw_config(Random& random) {
     return config;
 }
 
-// Some groups use several multicast addresses: runs of ranks, each with its own.
+// Draws groups with several multicast addresses: runs of ranks, each with its own address.
 void draw_ranges(Random& random, engine::GroupConfig& config) {
     if (!random.chance(0.2)) return;
     config.ranges = number(random, 1, std::min(config.members, 4U));
@@ -87,7 +87,8 @@ std::vector<std::uint32_t> in_any_order(Random& random, std::uint32_t count) {
     return members;
 }
 
-// Some hosts in any order; the first group has all of them, so that every host takes part.
+// Draws some hosts in any order; with `all` returns all hosts, as for the first group, so that every host
+// takes part.
 std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, bool all) {
     if (all) return first_numbers(hosts);
     std::vector<std::uint32_t> members = in_any_order(random, hosts);

@@ -35,7 +35,7 @@ void sum(void* out, const void* one, const void* other, std::size_t elements) {
     for_each<1>(out, one, other, elements, [](std::uint32_t* a, const std::uint32_t* b) { *a += *b; });
 }
 
-// Neither commutative nor associative.
+// An operation that is neither commutative nor associative.
 void mix(void* out, const void* one, const void* other, std::size_t elements) {
     for_each<1>(out, one, other, elements,
                 [](std::uint32_t* a, const std::uint32_t* b) { *a = *a * 2654435761U + (*b ^ *b >> 15); });

@@ -41,13 +41,14 @@ class Simulation : public Sink {
     void complain(std::string what) {
         if (wrong_.empty()) wrong_ = std::move(what);
     }
-    // For every rank, the time from the start of a separated operation to completion; empty if the operation
-    // never began.
+    // Returns the time of every rank from the start of a separated operation to completion; empty if the
+    // operation never began.
     std::vector<Nanoseconds> times(std::size_t operation, std::uint32_t group = 0) const {
         const Separated& track = tracks_[group];
         return operation < track.times.size() ? track.times[operation] : std::vector<Nanoseconds>();
     }
-    // Called when a separated operation has completed everywhere, and before the first.
+    // If set, is called when a separated operation has completed everywhere, and once before the first
+    // operation.
     std::function<void(std::size_t operations_done)> step_over;
 
   protected:

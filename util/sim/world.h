@@ -64,7 +64,7 @@ class World : public Simulation {
 
     // Joins, runs the scripts, closes. Returns an error message or "". Call once.
     std::string run() override;
-    // The same, with this script for the first group.
+    // Does the same as run(), with this script for the first group.
     std::string run(std::vector<Step> script);
 
     // A member's engine in the first group.
@@ -73,9 +73,9 @@ class World : public Simulation {
     int status(std::uint32_t rank) const { return members_[rank].status; }
     engine::Counters total() const;
     Nanoseconds killed_at() const { return killed_at_; }
-    // From the first post of a step to its last completion.
+    // Returns the time from the first post of a step to its last completion.
     Nanoseconds duration(std::uint64_t step) const { return span(step, step); }
-    // From the first post of step `from` to the last completion of step `to`.
+    // Returns the time from the first post of step `from` to the last completion of step `to`.
     Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
     // Traffic from the start of the first separated operation to the end of the last.
     Network::Traffic traffic_of_operations() const { return traffic_of_operations_; }
@@ -84,7 +84,7 @@ class World : public Simulation {
     std::uint64_t failed_operations() const { return failed_operations_; }
     // Delivers a datagram to a member, as if from the wire.
     void inject(std::uint32_t member, Bytes datagram);
-    // Called with every multicast datagram, as seen by a listener on the wire.
+    // If set, gets every multicast datagram, like a listener on the wire.
     std::function<void(Bytes)> tap;
 
   private:

@@ -40,9 +40,10 @@ bool add(const Connection& connection) noexcept;
 void remove(std::uint64_t cookie) noexcept;
 void settle(Connection& connection) noexcept;
 
-// For a call that moves bytes while the connection is at this stage: calls `attempt` under Locked until the
-// connection is settled. Returns whether the call may proceed; otherwise sets errno. `attempt` returns 0,
-// EAGAIN, or the error of the call. Waits if the socket blocks.
+// Handles the preface before a program's call that moves bytes, while the connection is at this stage: calls
+// `attempt` under Locked until the connection is settled, and waits in between if the socket blocks. Returns
+// whether the program's call may proceed; otherwise sets errno. `attempt` returns 0, EAGAIN, or the error of
+// the program's call.
 bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> attempt) noexcept;
 
 // Like connect(2), for a target in another site: connects through the gateway.

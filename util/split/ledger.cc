@@ -24,7 +24,7 @@ constexpr unsigned kLooksPerSweep = 4096;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 std::size_t sweep_at = kSweepFrom;
 
-// Never destroyed: threads may still write while the process exits.
+// The entries by cookie. The map is never destroyed, because threads may still write while the process exits.
 Map& map() {
     alignas(Map) static std::byte place[sizeof(Map)];
     static Map* const made = new (place) Map;

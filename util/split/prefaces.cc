@@ -108,8 +108,8 @@ void* watch_all(void*) {
     }
 }
 
-// The child has no such thread. The parent's thread sends the prefaces, since parent and child share the
-// connections.
+// Runs in a child of fork(), which does not have the thread that sends prefaces. The parent's thread sends
+// them, since parent and child share the connections.
 void in_child() noexcept {
     while (watched_count > 0) forget(watched_count - 1);
     running = false;

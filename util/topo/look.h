@@ -10,7 +10,7 @@ namespace mcastcoll::topo {
 
 class Look {
   public:
-    // Without a host set (nullptr): this host only.
+    // Collects from this host only if `host_set` is nullptr.
     Look(std::vector<std::string> folders, std::unique_ptr<hostset::HostSet> host_set);
     ~Look();
     Look(const Look&) = delete;
