@@ -440,7 +440,7 @@ Test(copy, data_beyond_the_end_is_refused) {
         sink.start(chunks);
         sink.finish();
         const bool fits = offset <= 10;
-        cr_assert_eq(sink.failure().find("longer than it was") == std::string::npos, fits, "%s",
+        cr_assert_eq(sink.failure().find("longer than its listed size") == std::string::npos, fits, "%s",
                      sink.failure().c_str());
     }
 }
