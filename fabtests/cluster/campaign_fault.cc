@@ -30,7 +30,7 @@ std::string host_name(const std::string& cluster, unsigned host) {
     return fmt::format("{}-h{}", cluster, host);
 }
 
-// The switch of the first site; the campaign's cluster has only one.
+// Returns the name of the switch of the first site; the campaign's cluster has only one switch.
 std::string switch_name(const std::string& cluster) {
     return cluster + "-sw0";
 }

@@ -235,7 +235,8 @@ void bad_sets(Member& me) {
     me.meet();
 }
 
-// Invalid calls of gather, scatter, alltoall and reduce_scatter, and which members get the error.
+// Makes invalid calls of gather, scatter, alltoall and reduce_scatter, and checks which members get the
+// error.
 void bad_blocks(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());

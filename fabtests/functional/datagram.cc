@@ -321,7 +321,8 @@ void by_descriptor(Member& me) {
     CHECK(poll(&waiting, 1, static_cast<int>(peer.wait_s) * 1000) == 1);
 }
 
-// Completions of success only on request; further formats of a queue; a full queue loses no completion.
+// Successful operations complete only on request; a queue has other formats; a full queue loses no
+// completion.
 void queues(Member& me) {
     if (me.rank() != 0) return;
     Node node({.queue_format = FI_CQ_FORMAT_MSG, .bind_flags = FI_SELECTIVE_COMPLETION}, me.options());

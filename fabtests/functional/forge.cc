@@ -78,7 +78,7 @@ void joins_under_fire(Member& me) {
         if (me.rank() == round % me.size()) buffer.fill(round);
         me.finish(me.broadcast(*group, buffer.data(), buffer.size(), round % me.size()));
         buffer.check(round, "a broadcast in a group that was joined under fire");
-        // So that every member reads the same count.
+        // After this barrier every member reads the same count.
         me.finish(me.barrier(*group));
         me.meet();
     }

@@ -1,5 +1,5 @@
 // One group with any number of members: the join, broadcasts from up to a hundred roots, barrier, allreduce
-// and allgather, each byte checked, groups of the rows and columns, and the close; further groups lose a
+// and allgather, each byte checked, groups of the rows and columns, and the close; other groups lose a
 // member. Reports the time of joins, the memory of a process, and the traffic.
 //
 // Members poll and yield: where a thousand share two cores, members that sleep in poll() take several times

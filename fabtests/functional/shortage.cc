@@ -102,7 +102,8 @@ int be_member(const Options& options, const Sweep& sweep, Board& board, unsigned
         const bool hung = Clock::now() - begin >= std::chrono::seconds(kHangsAfterS);
         if (hung || options.verbose)
             fmt::print("     {} descriptors, process {}: {}\n", limit, rank, problem.what());
-        // A process without an endpoint has no address for the joins of the other processes.
+        // Without an endpoint this process has no address, so the other processes cannot join with it: the
+        // attempt ends.
         if (!opened) board.abandoned = true;
         return hung ? kExitFailed : kExitFine;
     }

@@ -145,7 +145,8 @@ class Member {
     bool read_event();
     const std::vector<GroupError>& group_errors() const { return group_errors_; }
 
-    // Out-of-band barrier of `count` processes (0: all members); makes progress while it waits.
+    // Waits in a barrier of `count` processes (0: all members) on the board, without libfabric; makes
+    // progress meanwhile.
     void meet(unsigned count = 0);
 
   private:

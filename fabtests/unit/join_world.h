@@ -23,7 +23,7 @@ struct JoinNetwork {
     std::uint64_t seed = 1;
     double loss = 0, doubled = 0;                   // shares of the datagrams
     Nanoseconds delay = Nanoseconds::from_us(50);   // minimum, of datagrams and messages
-    Nanoseconds jitter = Nanoseconds::from_us(50);  // additional, different for each
+    Nanoseconds jitter = Nanoseconds::from_us(50);  // maximum of an additional random delay of each
     std::size_t messages_at_once = 32;              // limit of a member's messages in flight
 };
 

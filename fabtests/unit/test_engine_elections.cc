@@ -31,7 +31,7 @@ struct Leaf : Bench {
         packet.total |= std::uint64_t{version} << 1;
         return packet;
     }
-    // A broadcast from rank 0 that arrives only by message.
+    // Runs a broadcast from rank 0 that arrives only by message.
     std::vector<Out> silent_broadcast() {
         buffers.emplace_back(8);
         cr_assert(broadcast(0, buffers.back()).ok());

@@ -150,8 +150,9 @@ Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     cr_assert(informed.engine.named_loss() == kLost, "the first name counts");
 }
 
-// A process without free descriptors cannot reach some member, and cannot inform this member of the failure.
-// Every other member does, because the unreachable member may wait for it. A dead member is not informed.
+// A process without free descriptors cannot reach some member, so it cannot inform that member of the
+// failure. Every other member informs it, because the unreachable member may wait. A dead member is not
+// informed.
 Test(failure, a_member_that_was_out_of_reach_is_informed) {
     for (const bool dead : {false, true}) {
         const int error = dead ? ECONNRESET : EMFILE;

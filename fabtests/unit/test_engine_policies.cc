@@ -350,7 +350,7 @@ Test(sync_policy, forged_watermarks_change_nothing) {
     const auto before = bench.engine.counters();
     bench.datagram(plain(Kind::watermark_cast, 3, 0));           // not sent by rank 0
     bench.datagram(plain(Kind::watermark_cast, 0, 4));           // more than this member has finished
-    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // as above
+    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // more than this member has finished
     bench.message(plain(Kind::watermark_cast, 0, 0));            // must arrive by multicast
     cr_assert_eq(bench.engine.counters().unexpected_kind - before.unexpected_kind, 4U);
     cr_assert_eq(bench.engine.counters().checkpoints, before.checkpoints);

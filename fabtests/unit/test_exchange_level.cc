@@ -207,8 +207,8 @@ Test(exchange_level, numbers_that_are_too_large) {
     }
 }
 
-// The same inputs give the same bits for every order of arrival: those of rank order, which the fixture
-// compares with.
+// Sums have the same bits for every order of arrival: the bits of a sum in rank order, with which the fixture
+// compares.
 Test(exchange_level, sums_are_in_the_order_of_ranks) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const std::string wrong = run(

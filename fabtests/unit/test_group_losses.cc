@@ -118,8 +118,8 @@ class Members {
     std::uint32_t count() const { return static_cast<std::uint32_t>(views_.size()); }
     const Placement& view(std::uint32_t rank) const { return views_[rank]; }
 
-    // Members waiting for a dead member detect the death: one member in each level shared with living
-    // members.
+    // Adds the notices of members that wait for a dead member and so detect its death: one member in each
+    // level that the dead member shared with living members.
     void find(std::uint32_t lost, const Dead& dead, sim::Random& random) {
         const Placement& view = views_[lost];
         find_among(view.host(), lost, dead, random);

@@ -78,7 +78,8 @@ Test(groups, ends_of_an_earlier_run_end_nothing) {
     expect_fine(std::move(options));
 }
 
-// Without a key the run must fail, which shows that changed packets reach members at all.
+// Members drop forged packets. Without a key the run must fail, which shows that forged packets reach
+// members.
 Test(groups, forged_packets_are_dropped) {
     for (const wire::Security security :
          {wire::Security::off, wire::Security::authenticate, wire::Security::encrypt}) {

@@ -388,7 +388,7 @@ Test(host_parts, what_is_looked_at_is_of_the_step_kind_and_length) {
         int failure;
     } table[] = {{5, Kind::gather, 100, true, 0},
                  {6, Kind::gather, 100, false, 0},
-                 {5 + kLines, Kind::gather, 100, false, 0},  // the same line
+                 {5 + kLines, Kind::gather, 100, false, 0},  // uses the same line again
                  {5, Kind::scatter, 100, false, EMSGSIZE},
                  {5, Kind::gather, 101, false, EMSGSIZE}};
     for (const auto& row : table) {

@@ -85,7 +85,7 @@ Test(levels, each_link_between_segments_is_crossed_once) {
     }
 }
 
-// No operation waits for ever: a member that learns of a failure ends its operations at once.
+// No operation waits for ever: a member that is informed of a failure ends its operations at once.
 Test(levels, failure_ends_all_of_a_member) {
     Group group(kShapes.back(), 7);
     Member& one = group.member(0);

@@ -232,7 +232,7 @@ namespace {
 
 constexpr std::size_t kForeign = kReceives + 6;
 
-// More connections than there are receives, each in the middle of a message.
+// Connections of non-members, more than there are receives, each in the middle of a message.
 class ForeignConnections {
   public:
     explicit ForeignConnections(Messenger& at) {

@@ -14,8 +14,8 @@ constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 
 }  // namespace
 
-// Division of memory: half for the initial windows of all allowed connections, a quarter for the growth of
-// windows, a quarter for frames kept until they are acknowledged.
+// Divides the memory: half for the initial windows of all allowed connections, a quarter (`pool`) for the
+// growth of windows, a quarter for frames kept until they are acknowledged.
 Shared::Shared(const Settings& given) : settings(given), pool{(given.memory_mib << 20) / 4} {
     if (!given.key) return;
     std::vector<std::string> others;

@@ -16,7 +16,7 @@ struct Arrival {
         skew,        // each member independently, up to `by` late
         root_first,  // all but the root are late by `by`
         root_late,   // the root is late
-        one_late,    // another member is late, chosen anew every time
+        one_late,    // one member that is not the root is late, chosen anew every time
     };
     Pattern pattern = Pattern::together;
     Nanoseconds by{};

@@ -7,7 +7,8 @@
 namespace mcastcoll::sim {
 namespace {
 
-// After an operation has begun everywhere, and before a message from another host can have arrived.
+// The time of a rank's failure after the start of an operation: all ranks have begun the operation, and no
+// message from another host can have arrived.
 constexpr Nanoseconds kInTheMiddle = Nanoseconds::from_us(5);
 
 GroupOptions group_options_for(const GroupExperiment& experiment) {
