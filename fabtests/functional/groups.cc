@@ -99,7 +99,8 @@ Holdings holdings() {
 // Waits until no resources of closed groups are left: they stay until the last member has closed, for a
 // limited time.
 void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) {
-    // Inner providers connect on first use, and peers are monitored when an operation takes long.
+    // Descriptors that may stay open: inner providers connect on first use, and peers are watched for their
+    // death when an operation takes long.
     const std::size_t connections = 4 * me.size();
     CHECK(groups > 4 * connections);
     Holdings now;

@@ -1,5 +1,5 @@
 // Input of a gateway before authentication of the peer, and from a malicious peer gateway with the key:
-// hellos and records of TLS, and the frames in them, in any pieces.
+// hellos (a stream's first messages), records of TLS, and the frames in them, in any pieces.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

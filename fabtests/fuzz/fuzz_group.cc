@@ -1,7 +1,7 @@
-// Whole groups, from the hello to the end of their first operations, with a malicious member, whose messages
-// are changed, lost, duplicated, or invented. This member may be rank 0, which creates the welcome, may
-// gather hellos of other members, lead a host, or be any other. Every request of the honest members must
-// complete or fail.
+// Whole groups, from the hello (a join's first message) to the end of their first operations, with a
+// malicious member, whose messages are changed, lost, duplicated, or invented. This member may be rank 0,
+// which creates the welcome, may gather hellos of other members, lead a host, or be any other. Every request
+// of the honest members must complete or fail.
 #include <unistd.h>
 
 #include "group_process.h"

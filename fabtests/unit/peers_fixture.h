@@ -1,4 +1,5 @@
-// Members as in a welcome, with realistic addresses, ports, processes, start times and places.
+// The members of a welcome (rank 0's answer to the members of a join), with realistic addresses, ports,
+// processes, start times and places.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// Joins: whatever the network does to hellos, every member joins the same group, or gets an error in bounded
-// time.
+// Joins: whatever the network does to hellos (the members' first messages to rank 0), every member joins the
+// same group, or gets an error in bounded time.
 #include <criterion/criterion.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Contents of a welcome made by rank 0, and contents that a member refuses.
+// The contents of the welcome with which rank 0 answers the members of a join, and contents that a member
+// refuses.
 #include <criterion/criterion.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How fast hellos are read.
+// How fast hellos (the first messages of joins) are read from the service socket.
 #include <criterion/criterion.h>
 
 #include "ports/service_pace.h"

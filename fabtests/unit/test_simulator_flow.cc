@@ -43,8 +43,9 @@ Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
         }
 }
 
-// A member without the last fragments before the root's pause stops the root, and every member receives
-// nothing. Repairs must consist mostly of lost fragments rather than of fragments still to be multicast.
+// The root pauses when its window is full. If a member then lacks the last fragments, the root stays stopped,
+// and no member receives anything. Repairs must then consist mostly of lost fragments rather than of
+// fragments that the root has not multicast yet.
 Test(pacing, losses_do_not_turn_multicast_into_repair) {
     double lost = 0, repaired = 0;
     for (std::uint64_t seed : seeds(1, 4)) {

@@ -1,4 +1,5 @@
-// The level between sites by itself: hellos, windows, and invalid messages.
+// The level between sites by itself: hellos (the first messages between two sites), windows, and invalid
+// messages.
 #include <criterion/criterion.h>
 
 #include <cerrno>

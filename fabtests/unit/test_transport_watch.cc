@@ -1,5 +1,5 @@
-// PeerWatch against real processes: busy, stopped, killed, unreachable; and shortages of descriptors or watch
-// points.
+// PeerWatch, which detects the death of peers, against real processes: busy, stopped, killed, unreachable;
+// and shortages of descriptors or of watch points (where peers watch a process).
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
-// PeerWatch: which events count as a death. Temporary silence, non-members that fill the backlog, children of
-// fork() with a dead peer's sockets, gateways accepting on behalf of others.
+// PeerWatch, which detects the death of peers: which events count as a death. Temporary silence, non-members
+// that fill the backlog, children of fork() with a dead peer's sockets, gateways accepting on behalf of
+// others.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>

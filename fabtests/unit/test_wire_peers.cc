@@ -1,4 +1,5 @@
-// The members' addresses in a welcome: their small size, and the refusal of malformed tables.
+// The members' addresses in a welcome (rank 0's answer to the members of a join): their small size, and the
+// refusal of malformed tables.
 #include <criterion/criterion.h>
 #include <zstd.h>
 

@@ -1,4 +1,4 @@
-// The life of a stream: hello and welcome (session/hello.h), and its input and output.
+// The life of a stream: hello and welcome (its first messages, session/hello.h), and its input and output.
 #include "gateway/link.h"
 
 #include <errno.h>

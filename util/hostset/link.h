@@ -29,7 +29,7 @@ class Link {
     void allow_long_messages() { max_ = kMaxMessage; }
 
     int descriptor() const { return socket_.get(); }
-    // POLLIN, and POLLOUT while output is pending.
+    // The events for poll(): POLLIN, and POLLOUT while output is pending.
     short events() const;
     bool all_sent() const { return sent_ == out_.size(); }
 

@@ -105,7 +105,7 @@ static void give_up(const char* text, const char* what) {
     exit(2);
 }
 
-// OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. Returns an error or NULL.
+// Parses OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. Returns an error or NULL.
 static const char* read_cell(const char* text, struct bench* b) {
     static const char kForm[] = "give OPERATION:BYTES:SECONDS[:PROBES]";
     char name[64], unit = ' ';

@@ -1,7 +1,7 @@
 // Whole groups in virtual time: the provider's own groups (group/group.h), in processes on hosts and sites,
-// from the hello to the close, in the network of network.h. A process is a processor with an endpoint, a host
-// is a machine. Messages arrive in order while both ends live. A run is determined by one seed. The methods
-// handle events of the network, requests of processes, and faults of the options.
+// from the hello (a join's first message) to the close, in the network of network.h. A process is a processor
+// with an endpoint, a host is a machine. Messages arrive in order while both ends live. A run is determined
+// by one seed. The methods handle events of the network, requests of processes, and faults of the options.
 #pragma once
 
 #include <functional>

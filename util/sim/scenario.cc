@@ -213,8 +213,8 @@ Collective draw_collective(Random& random, std::uint32_t members) {
     return what;
 }
 
-// An algorithm for a kind, for all sizes. One draw more than there are algorithms gives a row for a size that
-// no operation has, so that the rows below decide.
+// Draws a row of the table of algorithms: an algorithm for a kind of operation, for all sizes. One draw more
+// than there are algorithms gives a row for a size that no operation has, so that the rows below decide.
 levels::Row draw_row(Random& random) {
     levels::Row row;
     do {

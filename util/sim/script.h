@@ -64,10 +64,10 @@ std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::u
 std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const Step& step,
                                std::uint32_t members, std::uint32_t arity);
 
-// Returns so many bytes of a member's contribution, from an offset on.
+// A function that returns `bytes` bytes of a member's contribution, from `offset` on.
 using PartOfInput =
     std::function<std::vector<std::byte>(std::uint32_t member, std::size_t offset, std::size_t bytes)>;
-// A member's result of a collective operation; empty if the member gets none.
+// Returns a member's result of a collective operation; empty if the member gets none.
 std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
                                const PartOfInput& part);
 

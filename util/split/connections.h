@@ -49,8 +49,8 @@ bool may_go_on(int fd, int flags, Stage stage, FunctionRef<int(Connection&)> att
 // Like connect(2), for a target in another site: connects through the gateway.
 int connect_through(int fd, const sites::Endpoint& gateway, const sites::Endpoint& target) noexcept;
 
-// Takes the preface from a connection of the gateway's address and replaces `peer` by the true peer. False,
-// with errno, if this library does not understand the preface.
+// Takes the preface from a connection that comes from the gateway's address, and replaces `peer` by the true
+// peer. Returns false, with errno, if this library does not understand the preface, or has no memory.
 bool receive_accepted(int fd, sites::Endpoint& peer) noexcept;
 
 // Whether the program may write now, after the preface was sent; otherwise sets errno. Waits if the socket

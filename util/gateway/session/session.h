@@ -26,8 +26,8 @@ class Session {
     void stream_down(unsigned stream);
     const Stream& stream(unsigned index) const { return streams_[index]; }
     unsigned streams_up() const;
-    // Cost that the peer accepts on each channel before any credit. The value is in its hello, and is set
-    // before the first stream of a session is up.
+    // Sets the cost of data (frame.h) that the peer accepts on each channel before any credit. The value is
+    // in the peer's hello, and is set before the first stream of a session is up.
     void set_peer_window(std::uint32_t window) { peer_window_ = window; }
     // Drops the whole state: channels are reset, streams are down.
     void abandon();
