@@ -139,7 +139,7 @@ void set_by_range(Member& me) {
     me.meet();
 }
 
-// Members of a set and their order after each operation, verified by broadcasts from each root.
+// Checks the members of a set and their order after each operation on the set, by broadcasts from each root.
 void set_operations(Member& me) {
     CHECK(me.size() >= 4);
     const auto expect = [&](fid_av_set* set, const std::vector<unsigned>& order) {

@@ -293,9 +293,8 @@ void client_reuses(const Endpoint& server) {
     MUST(accepted >= 0 && from == own(again) && peer(accepted) == own(again));
 }
 
-// More connections than the library records without cleaning up; a connection that stays open must not be
-// affected.
-constexpr int kMany = 1100;
+constexpr int kMany = 1100;  // more connections than the library records without cleaning up
+// Makes kMany connections; a connection that stays open meanwhile must not be affected.
 void client_many(const Endpoint& server) {
     const int kept = client_socket();
     MUST(connect_to(kept, server) == 0);

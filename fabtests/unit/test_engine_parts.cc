@@ -68,8 +68,9 @@ struct Member {
     void requested(std::uint32_t child, std::uint64_t above) {
         checkpoint.on_request(header(wire::Kind::watermark_request, child, above));
     }
-    // Returns the member's next messages, each as kind, receiver and number.
+    // Kind, receiver and number of each message.
     using Messages = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
+    // Returns the member's next messages.
     Messages messages() {
         Messages all;
         for (Effect effect; checkpoint.next_message(effect);) {

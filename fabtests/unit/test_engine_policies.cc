@@ -96,7 +96,7 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
 static std::int64_t nak_delay_us(const std::vector<std::int64_t>& took_us) {
     engine::GroupConfig config = config_of(2, 8);
     config.initial_rtt = Nanoseconds::from_us(50);
-    config.lossless_silence = {};  // the longer timeout before the first loss does not apply
+    config.lossless_silence = {};  // as in a group that has lost datagrams, whose timeouts are shorter
     Bench member(config);
     member.join();
     for (std::uint64_t number = 0; number < took_us.size(); ++number) {

@@ -26,9 +26,10 @@ bool quick() {
     return std::getenv("MCC_QUICK") != nullptr;
 }
 
-// Runs a script in a group of members with a host each, and returns the first error. With small windows
-// members borrow credit for longer messages, two at a time.
+// With windows of this size members borrow credit for longer messages, two at a time.
 constexpr std::uint32_t kSmallWindow = 512;
+
+// Runs a script in a group of members with a host each, and returns the first error.
 std::string run(std::uint32_t members, std::uint64_t seed, const std::vector<Work>& script,
                 std::uint32_t message_bytes = 2048, std::uint32_t window = 0) {
     Group group(on_hosts(members, 1), seed, "flat", message_bytes, "", nullptr, window);
@@ -69,9 +70,8 @@ std::vector<std::byte> block_from(std::uint32_t sender, std::uint64_t operation,
         payload);
 }
 
-// Returns the cost of these bytes in a window of this size, as FORMAT.md defines; each piece costs kPiece
-// more.
-constexpr std::uint64_t kPiece = 64;
+constexpr std::uint64_t kPiece = 64;  // cost of a piece in addition to its bytes
+// Returns the cost of these bytes in a window of this size, as FORMAT.md defines.
 std::uint64_t cost_of(std::uint64_t bytes, std::uint64_t window) {
     const std::uint64_t unit = (window / 2 - kPiece) / 32 * 32;
     return bytes + std::max<std::uint64_t>(1, (bytes + unit - 1) / unit) * kPiece;

@@ -20,7 +20,7 @@ Source source_of(Rank rank) {
     return Source(6, static_cast<std::byte>(index_of(rank)));
 }
 
-// A credential is its payload behind a letter.
+// Returns a credential with this secret: in this test a credential is its payload behind a letter.
 wire::ByteString sealed(const wire::Key& secret) {
     wire::ByteString credential = payload_of(secret);
     credential.insert(credential.begin(), std::byte{'c'});

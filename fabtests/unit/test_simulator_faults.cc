@@ -21,7 +21,8 @@ static Nanoseconds cost_of(Options options, Step step,
     script.push_back(step);
     script.resize(kAt + 10, broadcast(0, 8));
     options.in_flight = 1;
-    options.group().lossless_silence = {};  // the longer timeout before the first loss does not apply
+    // As in a group that has lost datagrams, whose timeouts are shorter.
+    options.group().lossless_silence = {};
     const Ran clean(options, script);
     // Drops each chosen fragment once per receiver: the root's second multicast of it arrives.
     std::set<std::pair<FragmentIndex, Rank>> dropped;

@@ -46,10 +46,10 @@ class HostSet {
     const std::string& loss_reason(std::uint32_t rank) const { return loss_reasons_[rank]; }
     std::vector<std::uint32_t> present() const;
 
+    using Gathered = std::vector<std::optional<std::string>>;  // by rank; empty for lost members
     // Exchanges bytes among all remaining members. Each must call within `wait_s` seconds, or counts as lost.
-    // Returns the bytes of all members, ordered by rank, equal on all members; no bytes for lost members.
-    // Returns an error if the head is lost, or has continued without this process.
-    using Gathered = std::vector<std::optional<std::string>>;
+    // Returns the bytes of all members, equal on all members. Returns an error if the head is lost, or has
+    // continued without this process.
     Result<Gathered> exchange(std::string mine, unsigned wait_s);
 
     // Derives a key for one purpose from the secret of this host set.

@@ -68,8 +68,8 @@ class Network {
     void send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes);
     // Multicasts to a range of the group: ranks that share a multicast address.
     void multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload);
-    // The range whose address an endpoint receives; kNoRange without a multicast socket.
     static constexpr std::uint8_t kNoRange = UINT8_MAX;
+    // Sets the range whose address an endpoint receives; kNoRange if it has no multicast socket.
     void listen(std::uint32_t endpoint, std::uint8_t range) { listens_to_[endpoint] = range; }
     // Returns false while the adapter's queue is full or a fault refuses: free_at() has the time to retry.
     bool may_send(std::uint32_t endpoint);

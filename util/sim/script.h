@@ -55,9 +55,9 @@ std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::
 // Returns `bytes` bytes of a broadcast, from `offset` on; they differ for every group and step.
 std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,
                                   std::uint64_t offset = 0);
-// A rank's contribution to a reduction. Rank kOutside is the contribution added while rank 0 holds the
-// reduction.
+// Instead of a rank: the contribution that is added while rank 0 holds a reduction.
 inline constexpr std::uint32_t kOutside = UINT32_MAX;
+// Returns a rank's contribution to a reduction.
 std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::uint32_t rank,
                                  std::uint64_t bytes);
 // The result of a reduction: a member combines its own vector, then its children's in the tree, in order.

@@ -57,9 +57,9 @@ class SharedGroup {
     // The rank of a process, which must be a member.
     std::uint32_t rank_of(std::uint32_t process) const;
 
-    // A member's input of an operation.
+    // Returns a member's input of an operation.
     std::vector<std::byte> given(std::size_t operation, std::uint32_t rank) const;
-    // A member's result. A result common to all members is stored once, while referenced.
+    // Returns a member's result. A result common to all members is stored once, while it is referenced.
     Content expected(std::size_t operation, std::uint32_t rank);
 
   private:

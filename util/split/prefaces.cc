@@ -127,7 +127,7 @@ void watch(int fd, std::uint64_t cookie) noexcept {
     watched[watched_count++] = {copy, cookie};
     if (running) return;
     pthread_t thread;
-    // The thread inherits the blocked signals of its creator.
+    // The thread inherits the signal mask of its creator, whose signals Locked has blocked.
     running = pthread_create(&thread, nullptr, watch_all, nullptr) == 0;
     if (running)
         pthread_detach(thread);
@@ -158,7 +158,8 @@ bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
     return std::memcmp(bytes, magic.data(), std::min(length, magic.size())) == 0;
 }
 
-// Peeks first, so that data without a preface stays for the program.
+// Removes a preface from the input, and sets `source`. Peeks first, so that data without a preface stay for
+// the program.
 Found take_preface(int fd, sites::Endpoint& source) noexcept {
     std::array<std::byte, gateway::kPrefaceSize> bytes;
     ssize_t n = 0;

@@ -57,8 +57,8 @@ std::uint16_t version_of_hello(Bytes bytes);
 std::array<std::byte, kWelcomeSize> encode_welcome(const Welcome& welcome);
 Welcome decode_welcome(Bytes bytes);
 
-// Compares the acceptor's state with a hello, by the table at the head of this file.
 enum class Binding { good, renewed, refused };
+// Compares the acceptor's state with a hello, by the table at the head of this file.
 Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello);
 
 }  // namespace mcastcoll::gateway::session
