@@ -25,7 +25,7 @@ constexpr std::array kNames{"kill",      "kill in a join", "stop", "stop in a jo
                             "sends not", "lossy",          "mtu",  "datagrams",      "memory", "descriptors",
                             "clocks"};
 
-// Sequence of numbers drawn from one seed.
+// A sequence of numbers drawn from one seed.
 class Draw {
   public:
     explicit Draw(std::uint64_t seed) : seed_(seed) {}

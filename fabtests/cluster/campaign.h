@@ -13,7 +13,7 @@ namespace mcastcoll::fabtest {
 
 enum class Fault {
     kill,          // a member dies in the middle of operations
-    kill_joining,  // the same while its group forms
+    kill_joining,  // a member dies while its group forms
     stop,          // a member is stopped for a while
     stop_joining,
     cable,         // a host's cable is unplugged, and plugged in again
@@ -43,12 +43,12 @@ struct Round {
     unsigned host_of(unsigned rank) const { return rank * hosts / members; }
     bool kills() const { return fault == Fault::kill || fault == Fault::kill_joining; }
     bool is_in_join() const { return fault == Fault::kill_joining || fault == Fault::stop_joining; }
-    // The fault begins at a point in time, rather than lasting from the start.
+    // Whether the fault begins at a point in time, rather than lasting from the start.
     bool comes_from_outside() const { return fault < Fault::datagrams; }
-    // Operations may end with an error, in time. Otherwise all complete, possibly late.
+    // Whether operations may end with an error, in time. Otherwise all complete, possibly late.
     bool may_fail() const { return kills() || fault == Fault::descriptors; }
-    // The victim does not take part afterwards: a process short of descriptors may have left the inner
-    // provider without its listener for good.
+    // Whether the victim takes no part after the fault: if a process had too few descriptors, its inner
+    // provider may have lost its listener for good.
     bool loses_victim() const { return may_fail(); }
     unsigned living() const { return members - (loses_victim() ? 1 : 0); }
 };
@@ -61,7 +61,7 @@ std::string describe(const Round& round);
 inline constexpr unsigned kHostTimeoutMs = 3000, kJoinTimeoutMs = 6000;
 inline constexpr unsigned kBusyMs = 12'000;
 
-// Words of the board.
+// Words of the board, the memory that all processes of a round share.
 inline constexpr std::size_t kLifted = 0;    // the fault is over
 inline constexpr std::size_t kDiedAtUs = 1;  // all hosts share this clock
 inline constexpr std::size_t kErrorUs = 2;   // the longest time from the death to an error

@@ -30,7 +30,7 @@ std::string host_name(const std::string& cluster, unsigned host) {
     return fmt::format("{}-h{}", cluster, host);
 }
 
-// The switch of the first site; the campaign's cluster has only one.
+// Returns the name of the switch of the first site; the campaign's cluster has only one switch.
 std::string switch_name(const std::string& cluster) {
     return cluster + "-sw0";
 }
@@ -39,7 +39,7 @@ void sleep_us(std::uint64_t us) {
     std::this_thread::sleep_for(std::chrono::microseconds(us));
 }
 
-// Returns false if the value does not come, because other processes have ended before.
+// Waits until a word of the board has this value. Returns false if other processes have ended before.
 bool comes(Board& board, std::size_t word, std::uint64_t value) {
     const auto until = now_us() + (kJoinTimeoutMs + kBusyMs) * 1000ULL;
     while (board.words[word] < value) {
@@ -105,7 +105,7 @@ void strike(const Round& round, const std::string& cluster, Board& board) {
         case Fault::memory:
         case Fault::descriptors:
         case Fault::clocks:
-            return;  // not from outside: set by the members, or by Preparation
+            return;  // the members, or Preparation, make this fault
     }
 }
 
@@ -132,7 +132,7 @@ int inject_fault(const Round& round, const std::string& cluster, Board& board) {
     }
 }
 
-// A host's /dev/shm with little space. Only processes entering the host afterwards see this.
+// Gives a host a /dev/shm with little space, for processes that enter the host afterwards.
 Preparation::Preparation(const Round& round, const std::string& cluster) {
     if (round.fault != Fault::memory) return;
     const std::string at = fmt::format("/run/mcastcoll/{}/shm/h{}", cluster, round.host_of(round.victim));

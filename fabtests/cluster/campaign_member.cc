@@ -23,8 +23,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kJoinEnds{kJoinTimeoutMs + kBusyMs}, kOperationEnds{kHostTimeoutMs + kBusyMs};
 constexpr unsigned kLastOperations = 8;
 
-// The hosts' clocks differ by hours, like those of machines started at different times. Members on one host
-// share a clock.
+// Gives this process the clock of its host. The hosts' clocks differ by hours, like those of machines started
+// at different times; members on one host share a clock.
 void enter_clock(unsigned host) {
     const auto must = [](const char* what, bool done) {
         if (!done) fail("no clock of its own: {}", what);
@@ -203,8 +203,8 @@ std::vector<unsigned> up_to(unsigned count, unsigned without) {
     return ranks;
 }
 
-// After an error a member stops using these groups, as programs do; the remaining members detect this only
-// through the provider, or by a join that does not complete.
+// Runs the operations of a round. After an error a member stops using its groups, as programs do; the
+// remaining members detect this only through the provider, or by a join that does not complete.
 void Worker::work() {
     const auto ranks = up_to(round_.members, round_.members);
     const bool may_fail = round_.may_fail();

@@ -73,7 +73,7 @@ std::uint64_t resident_kib() {
     return static_cast<std::uint64_t>(resident) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) / 1024;
 }
 
-// Shared by the members: their ranks, and how to wait for each other.
+// What a member knows of the others: their ranks, and how to wait for them.
 class Party {
   public:
     Party(const Workload& its_workload, Board& its_board, unsigned its_rank)
@@ -154,7 +154,7 @@ void publish_by_multicast(Party& me) {
         CHECK(got > 0 || got == -FI_EAGAIN || got == -FI_EINTR);
         return me.word(kDone) == living;
     });
-    // The stalled subscriber learns only now of its expulsion.
+    // The stalled subscriber now reads that it was expelled.
     if (me.workload.faults)
         me.wait_for("the stalled one", [&] {
             fi_cq_sread(node.cq.get(), entries, kRead, nullptr, kNapMs);
@@ -162,7 +162,7 @@ void publish_by_multicast(Party& me) {
         });
 }
 
-// Buffers that are always posted.
+// A subscriber's receive buffers, which are posted again after each message.
 class Inbox {
   public:
     Inbox(Node& node, Party& party) : node_(node), party_(party), bytes_(kPosted * kRoom) {
@@ -291,7 +291,7 @@ void publish_by_tcp(Party& me, bool batch) {
     close(listener);
 }
 
-// The head of a message contains its length.
+// Receives the publisher's messages from a TCP connection. The head of a message contains its length.
 void subscribe_by_tcp(Party& me) {
     me.wait_for("the publisher", [&] { return usleep(1000), me.word(kPort) != 0; });
     const int stream = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

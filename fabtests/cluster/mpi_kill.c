@@ -184,7 +184,7 @@ static int allreduce(const struct options* o, int* addends, int* sums, int rank,
     return rc;
 }
 
-// data has room for two vectors.
+// Runs each of the chosen operations once. `data` has room for two vectors.
 static int one_round(const struct options* o, void* data, int rank, int size, int round) {
     int rc = MPI_SUCCESS;
     if (o->operations & BCAST) rc = broadcast(o, data, rank, round % size, round);

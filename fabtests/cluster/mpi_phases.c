@@ -113,7 +113,8 @@ static void leave_mark(const Options* o, int phase) {
     MPI_Abort(MPI_COMM_WORLD, 2);
 }
 
-// The root's order. All ranks have the same count and share a file system, so any rank can be the root.
+// Returns the root's order. All ranks have the same count and share a file system, so any rank can be the
+// root.
 static Order decide(const Options* o, const Phase* now, int phase, uint64_t target) {
     if (now->broadcasts < target) return kGoOn;
     char path[4096];

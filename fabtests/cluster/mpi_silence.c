@@ -21,7 +21,7 @@ static void check(bool good, const char* what) {
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-// Seconds; also works after MPI_Finalize.
+// Returns the time in seconds; also works after MPI_Finalize.
 static double now(void) {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -46,7 +46,7 @@ static void say_ready(void) {
     if (NULL != file) fclose(file);
 }
 
-// One operation of each kind, with a different root each time.
+// Runs one operation of each kind, with a different root each time.
 static void operate(MPI_Comm comm, uint64_t number) {
     static uint8_t buffer[kBytes];
     const int root = (int)(number % (uint64_t)g_size);
@@ -59,7 +59,7 @@ static void operate(MPI_Comm comm, uint64_t number) {
     MPI_Barrier(comm);
 }
 
-// All ranks stop together.
+// Returns rank 0's decision on all ranks, so that they stop together.
 static bool goes_on(bool again) {
     int word = again;
     MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);

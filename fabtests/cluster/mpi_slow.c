@@ -95,8 +95,8 @@ static double now_us(void) {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-// Runs in the child: stops its parent for the rest of each period, from the first byte in the pipe until the
-// second.
+// Runs in the child. From the first byte in the pipe until the second, lets its parent run for a share of
+// each period, and stops it for the rest.
 static void brake(int orders, pid_t parent, const Options* o) {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     // A share of 200 us is possible on a busy machine only for a process that does not queue for a core;
@@ -121,8 +121,8 @@ static void brake(int orders, pid_t parent, const Options* o) {
     _exit(0);
 }
 
-// Called before MPI_Init, because a process that uses MPI should not fork. The other ranks never use the
-// child.
+// Starts the child that runs brake(), before MPI_Init, because a process that uses MPI should not fork. Only
+// the slow rank uses its child.
 static int start_brake(const Options* o) {
     int ends[2];
     if (pipe(ends) != 0) return -1;
@@ -196,7 +196,7 @@ static int by_value(const void* a, const void* b) {
     return (x > y) - (x < y);
 }
 
-// Over all ranks of the communicator; valid on its rank 0.
+// Returns the statistics of the samples of all ranks of the communicator; valid on its rank 0.
 static Figure collect(MPI_Comm comm, const float* samples, uint64_t count) {
     int rank, size;
     MPI_Comm_rank(comm, &rank);

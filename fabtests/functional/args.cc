@@ -34,7 +34,7 @@ void refused(Member& me, long error, const char* what, Call call) {
     if (result != error) fail("{} returned {} instead of {}", what, describe(result), describe(error));
 }
 
-// Wrappers that give the reductions a common order of arguments.
+// Like call_reduce(), has the arguments in the order that bad_reductions_of() uses.
 ssize_t call_allreduce(fid_ep* ep, const void* input, void* result, std::size_t count, fi_addr_t group,
                        fi_datatype type, fi_op op, void* context) {
     return fi_allreduce(ep, input, count, nullptr, result, nullptr, group, type, op, 0, context);
@@ -68,7 +68,7 @@ void bad_broadcasts(Member& me) {
     me.meet();
 }
 
-// Checks common to all reductions: `call` is given input, result, count, group, datatype, operator and
+// The checks common to all reductions. `call` gets input, result, count, group, datatype, operator and
 // context.
 template <typename Call>
 void bad_reductions_of(Member& me, fi_addr_t mc, const char* name, const Call& call) {
@@ -172,7 +172,7 @@ void closed_group(Member& me) {
     me.meet();
 }
 
-// A group with an operation under way cannot be closed; the attempt does not lose the operation.
+// Closing a group with an operation in flight fails, and the operation completes all the same.
 void busy_group(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());
@@ -235,7 +235,8 @@ void bad_sets(Member& me) {
     me.meet();
 }
 
-// Invalid calls of gather, scatter, alltoall and reduce_scatter, and which members get the error.
+// Makes invalid calls of gather, scatter, alltoall and reduce_scatter, and checks which members get the
+// error.
 void bad_blocks(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());

@@ -11,7 +11,8 @@ namespace {
 
 using namespace mcastcoll::fabtest;
 
-// libfabric's own broadcast needs a multiple of the group's size, and hangs above this size.
+// Libfabric's own broadcast needs a size that is a multiple of the number of members, and hangs above this
+// size.
 constexpr std::size_t kOthersLimit = 8192;
 
 std::size_t possible(const Member& me, std::size_t bytes) {
@@ -69,8 +70,8 @@ void gigabyte(Member& me) {
     me.meet();
 }
 
-// Random sizes and roots, up to `window` operations under way, finished in random order. All members draw the
-// same numbers.
+// Runs broadcasts of random sizes and roots, up to `window` of them in flight, finished in random order. All
+// members draw the same sizes and roots.
 void run_mixed(Member& me, const std::vector<const Join*>& groups, std::size_t operations, std::size_t window,
                std::size_t largest) {
     if (const std::uint64_t given = me.options().operations; given != 0) operations = given;

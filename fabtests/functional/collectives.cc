@@ -26,7 +26,7 @@ void perform(Member& me, const Join& group, const Job& job) {
     exercise.check();
 }
 
-// --large: many counts instead of two.
+// Runs every datatype with every operator, with two counts, or with many under --large.
 void every_datatype(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());
@@ -83,7 +83,7 @@ void counts_and_roots(Member& me) {
     me.meet();
 }
 
-// Up to `window` operations under way, finished in an order that each member draws for itself.
+// Runs operations, up to `window` of them in flight, finished in an order that each member draws for itself.
 void run_mixed(Member& me, std::size_t window, std::size_t groups_wanted) {
     struct Open {
         std::unique_ptr<Exercise> exercise;

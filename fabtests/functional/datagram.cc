@@ -321,7 +321,8 @@ void by_descriptor(Member& me) {
     CHECK(poll(&waiting, 1, static_cast<int>(peer.wait_s) * 1000) == 1);
 }
 
-// Completions of success only on request; further formats of a queue; a full queue loses no completion.
+// Successful operations complete only on request; a queue has other formats; a full queue loses no
+// completion.
 void queues(Member& me) {
     if (me.rank() != 0) return;
     Node node({.queue_format = FI_CQ_FORMAT_MSG, .bind_flags = FI_SELECTIVE_COMPLETION}, me.options());
@@ -358,7 +359,7 @@ void queues(Member& me) {
     CHECK_RETURNS(0, fi_send(busy.ep.get(), "x", 1, nullptr, to, nullptr));
 }
 
-// Runs only where the machine has an interface with IPv6 and multicast.
+// Sends and receives over IPv6; skipped on a machine without an interface with IPv6 and multicast.
 void version_6(Member& me) {
     if (me.rank() != 0) return;
     const Wish wish{.format = FI_SOCKADDR_IN6, .node = ""};

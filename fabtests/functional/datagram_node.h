@@ -28,11 +28,11 @@ struct Wish {
     std::uint64_t bind_flags = 0;  // of the completion queue
     bool counters = false;
     bool events = true;
-    // Own address; empty: chosen by the provider; this default is replaced by --address.
+    // The node's own address, which --address replaces; empty: the provider chooses an address.
     std::string node = "127.0.0.1";
 };
 
-// Returns null if no datagram endpoint fits.
+// Returns the first datagram endpoint that libfabric offers for this wish; null if there is none.
 inline Info find_datagrams(const Wish& wish, const char* provider, int* result = nullptr) {
     const Info hints(fi_allocinfo(), &fi_freeinfo);
     CHECK(hints != nullptr);
@@ -63,7 +63,8 @@ inline sockaddr_storage group(unsigned number) {
     return any;
 }
 
-// Members, and the nodes of each member, take the addresses in turns.
+// Gives a wish without an address one of --address: members, and the nodes of each member, take these in
+// turns.
 inline Wish at_address(Wish wish, const Options& options) {
     static unsigned nodes = 0;
     if (wish.node != Wish().node) return wish;
@@ -119,7 +120,7 @@ class Node {
         return std::string(text, length);
     }
 
-    // Waits for the end of a join: returns 0, or the positive error of the event queue.
+    // Joins a group, and waits for the end of the join: returns 0, or the positive error of the event queue.
     int join(const sockaddr_storage& group, Fid<fid_mc>& mc, std::uint64_t flags = 0) {
         fid_mc* made = nullptr;
         CHECK_RETURNS(0, fi_join(ep.get(), &group, flags, &made, this));
@@ -144,7 +145,8 @@ class Node {
         return mc;
     }
 
-    // Returns the next completion, within the time limit for one operation; an error as a positive number.
+    // Waits for the next completion, at most the time limit for one operation. Returns 0, or the completion's
+    // error as a positive number.
     int next(fi_cq_tagged_entry& entry, fi_addr_t* source = nullptr) {
         const ssize_t got =
             fi_cq_sreadfrom(cq.get(), &entry, 1, source, nullptr, static_cast<int>(wait_s) * 1000);

@@ -32,7 +32,8 @@ const Shape& shape_of(fi_collective_op collective) {
     fail("the test itself is wrong: it knows no collective {}", static_cast<int>(collective));
 }
 
-// As defined in mcastcoll.h: an even distribution, with one more element for each of the first few members.
+// Returns the position of a member's slice, as mcastcoll.h defines: an even distribution, with one more
+// element for each of the first few members.
 std::size_t slice_before(std::size_t member, std::size_t members, std::size_t count) {
     return count / members * member + std::min(member, count % members);
 }
@@ -102,7 +103,7 @@ std::uint64_t Exercise::seed_of(unsigned member) const {
     return mix(job_.seed, member, static_cast<std::uint64_t>(job_.collective));
 }
 
-// Seed of the data that `from` sends to `to` alone.
+// The seed of the data that `from` sends to `to` only.
 std::uint64_t Exercise::seed_of(unsigned from, unsigned to) const {
     return mix(seed_of(from), to);
 }

@@ -25,7 +25,7 @@ struct Job {
     bool message = false;  // use the message form
 };
 
-// Any collective with suitable parameters; every member draws the same.
+// Draws any collective with suitable parameters from the seed; every member draws the same.
 Job draw_any_job(unsigned members, std::uint64_t seed, std::size_t largest_bytes);
 
 // The opened extension (fi_mcastcoll_group_ops) of a group.
@@ -45,7 +45,7 @@ class Extension {
 
 class Exercise {
   public:
-    // For a group of all members, with the same ranks.
+    // For a group of all members of the test, with the same ranks.
     Exercise(const Member& me, const Job& job) : Exercise(job, me.rank(), me.size()) {}
     Exercise(const Job& job, unsigned self, unsigned members);
 
@@ -54,7 +54,7 @@ class Exercise {
     ssize_t post(fid_ep* ep, fi_addr_t group, void* context) const;
     fi_mcastcoll_request request() const;
 
-    // Throws Failure.
+    // Checks the result and the bytes around it; throws Failure if a byte is wrong.
     void check() const;
     // Digest of the result on a member with a result.
     std::uint64_t digest() const;

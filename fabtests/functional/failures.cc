@@ -16,8 +16,8 @@ using namespace mcastcoll::fabtest;
 constexpr std::uint64_t kMaxCalls = 5000;
 // The number of calls tried is kTries times the logarithm of the number of calls.
 constexpr std::uint64_t kTries = 100, kGrowth = 8;
-// Timeouts for required events, because at most one call has failed, and for optional events. A process
-// without processor time meanwhile still polls kLooks times.
+// kLongTimeoutMs is for events that must come, since at most one call has failed; kShortTimeoutMs for events
+// that may come. A process that got no processor time meanwhile still polls kLooks times.
 constexpr int kLongTimeoutMs = 60'000, kShortTimeoutMs = 500;
 constexpr unsigned kLooks = 2000;
 
@@ -38,7 +38,7 @@ struct Refused {
     long error;
 };
 
-// Reports a failure of the test, which needs memory itself.
+// Reports a failure of the test. Calls no longer fail then, since the report needs memory.
 template <typename... Arguments>
 [[noreturn]] void complain(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
     stop_failing();
@@ -282,7 +282,7 @@ void live(const Kind& kind, const Options& options, Fails how) {
     try {
         first.start(true);
     } catch (const Refused&) {
-        // The group is still in use and is not closed: the other member must receive the failure.
+        // One member's step failed. Its group stays open, so that the other member can receive the failure.
         if (kind.collective())
             wait_for("the other's part", sure, {&second, &first},
                      [&](End& end) { return &end == &first || end.done(); });

@@ -51,7 +51,7 @@ int open_sink(in_addr own, std::uint16_t& port, int kind) {
     return descriptor;
 }
 
-// Reads and drops until it is killed.
+// Reads datagrams and connections, and drops the data, until the process is killed.
 [[noreturn]] void read_and_drop(int datagrams, int listener) {
     std::vector<pollfd> all{{datagrams, POLLIN, 0}, {listener, POLLIN, 0}};
     static char bytes[65536];
@@ -73,7 +73,8 @@ int open_sink(in_addr own, std::uint16_t& port, int kind) {
 
 class Target {
   public:
-    // sinks: the process also opens sockets of its own to be flooded, which needs an own address per member.
+    // `sinks`: whether the process also opens sockets that only drop packets, to be flooded in comparison.
+    // Each member then needs an address of its own.
     Target(Member& me, bool sinks) : me_(me), words_(me.board().words), set_(me.all_members()) {
         if (sinks) open_sinks(service_address(me.board(), me.rank()).sin_addr);
         tap_.listen(me.board(), kFlooded);
@@ -103,7 +104,7 @@ class Target {
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
 
-    // Each member broadcasts in turn, and so waits for the broadcast before.
+    // Runs broadcasts with each member as root in turn, so that each root waits for the broadcast before.
     void work(bool timed) {
         for (unsigned i = 0; i < (timed ? kOperations : 50U); ++i) {
             ++round_;
@@ -130,7 +131,7 @@ class Target {
         me_.finish(ticket);
     }
 
-    // Called by every member; rank 0 evaluates the condition.
+    // Returns rank 0's value of the condition on every member; all members call this.
     bool goes_on(const std::function<bool()>& holds) {
         me_.meet();
         if (me_.rank() == 0) words_[kGoesOn] = holds();
@@ -143,7 +144,7 @@ class Target {
         double rate = 0;          // packets per second
         double processor_us = 0;  // of the receiver, per packet, while the members sleep
     };
-    // Called by all members; returns rank 0's measurement.
+    // Measures a broadcast under this flood, and returns rank 0's measurement; all members call this.
     Measured measure(std::uint64_t flood) {
         if (me_.rank() == 0) words_[kFlood] = flood;
         do {
@@ -170,7 +171,7 @@ class Target {
         return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
                static_cast<std::uint64_t>(time.tv_nsec);
     }
-    // Sleeping members use processor time only for the flood.
+    // Returns the processor time of a receiver. Sleeping members use processor time only for the flood.
     double processor_time(Victim victim) {
         clockid_t clock = CLOCK_PROCESS_CPUTIME_ID;
         if (victim != Victim::members) CHECK(clock_getcpuclockid(reader_, &clock) == 0);

@@ -170,7 +170,7 @@ class Source {
         };
     }
 
-    // A packet with a member's header, but a different payload and an invalid tag.
+    // Returns a packet with a member's header, but a different payload and an invalid tag.
     ByteString packet() {
         const Eavesdropper::Captured captured = *ear_.latest();
         ByteString bytes(captured.bytes.begin(), captured.bytes.end());

@@ -7,7 +7,8 @@
 
 namespace mcastcoll::fabtest {
 
-// unknown: the service port, with hellos for joins that no member calls.
+// The flooded port. `unknown` is the service port, flooded with hellos (a join's first messages) for joins
+// that no member calls.
 enum class Port : std::uint8_t { service, multicast, messages, unknown };
 inline constexpr std::uint64_t kPorts = 4;
 // Floods the members themselves, sockets beside them without a reader, or sockets with a reader.
@@ -22,11 +23,11 @@ struct Flood {
     }
 };
 
-inline constexpr unsigned kFlooded = 4;  // members
+inline constexpr unsigned kFlooded = 4;  // number of members
 inline constexpr std::size_t kFloodBytes = 8;
 inline constexpr char kSinkGroup[] = "239.77.77.77";
 
-// Words of the board.
+// Words of the board, the memory that all processes of the test share.
 inline constexpr std::size_t kFlood = 20;      // the requested flood: a code, or 0
 inline constexpr std::size_t kFlooding = 21;   // the flood under way
 inline constexpr std::size_t kFloodSent = 22;  // packets sent so far
@@ -37,8 +38,8 @@ inline constexpr std::size_t kFloodGroups = 25;
 inline constexpr std::size_t kFloodList = 26;  // list hash of the members' join
 inline constexpr std::size_t kUnreadPort = 27, kReadPort = 28;
 inline constexpr std::size_t kGoesOn = 29;        // all members measure once more
-inline constexpr std::size_t kProcessorNs = 30;   // sum over all members
-inline constexpr std::size_t kGroups = 64;        // address and port
+inline constexpr std::size_t kProcessorNs = 30;   // processor time, sum over all members
+inline constexpr std::size_t kGroups = 64;        // address and port of each group
 inline constexpr std::size_t kPrivatePorts = 32;  // one or two per member
 
 void flood(Board& board, const Options& options);

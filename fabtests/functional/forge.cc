@@ -26,8 +26,8 @@ constexpr std::uint64_t kEnoughThrown = 20'000;
 constexpr std::uint64_t kEnoughCaptured = 200;
 constexpr unsigned kMaxRounds = 3000;
 
-// Rounds of broadcasts and barriers in two groups until enough packets have been sent. Member 0 decides when
-// to stop.
+// Runs rounds of broadcasts and barriers in two groups until the intruder has sent enough packets. Member 0
+// decides when to stop.
 void under_fire(Member& me) {
     me.stage("working under fire");
     const auto set = me.all_members();
@@ -78,7 +78,7 @@ void joins_under_fire(Member& me) {
         if (me.rank() == round % me.size()) buffer.fill(round);
         me.finish(me.broadcast(*group, buffer.data(), buffer.size(), round % me.size()));
         buffer.check(round, "a broadcast in a group that was joined under fire");
-        // So that every member reads the same count.
+        // After this barrier every member reads the same count.
         me.finish(me.barrier(*group));
         me.meet();
     }

@@ -19,17 +19,17 @@ enum class Unprotected { unknown, harmed, safe };
 struct Attack {
     const char* name;
     void (*by)(const Scene&);
-    // A counter of the packets refused with a secret, or null.
+    // The counter of refused packets that must increase if the members have a secret, or null.
     const char* refused = nullptr;
-    // The counter without a secret, or null.
+    // The counter that must increase if the members have no secret, or null.
     const char* counted = nullptr;
     Unprotected unprotected = Unprotected::unknown;
-    // Whether joins are attacked, and which ranks call them late.
+    // Whether joins are attacked, and which ranks then call the joins late.
     bool joins = false;
     Late late = Late::none;
     const char* places = "";
     unsigned enough = 2'000;
-    bool by_munge = false;  // also with a secret carried by MUNGE
+    bool by_munge = false;  // whether there is also a case with a secret carried by MUNGE
 };
 
 constexpr unsigned kJoins = 3, kRounds = 300;
@@ -88,7 +88,7 @@ class Target {
         if (ticket.error != 0) fail("an operation ended with error {}", ticket.error);
     }
 
-    // Called by every member: true after enough attacks, or harm. Rank 0 decides while all wait.
+    // Whether the attack was long enough, or has done harm. Rank 0 decides; all members call this.
     bool over(unsigned rounds) {
         me_.meet();
         const bool enough =

@@ -8,8 +8,8 @@
 
 namespace mcastcoll::fabtest {
 
-// key_file: the members' secret. munged: socket of a munged, for attacks on a secret carried by MUNGE; "":
-// none.
+// Adds the cases. `key_file` has the members' secret. `munged` is the socket of a munged, for attacks on a
+// secret carried by MUNGE; without these cases if it is "".
 void add_attacks(Program& program, const std::string& key_file, const std::string& munged);
 
 }  // namespace mcastcoll::fabtest

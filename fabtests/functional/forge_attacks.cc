@@ -60,7 +60,7 @@ void await_members(const Scene& scene) {
     }
 }
 
-// A host of the network: it receives the join of the members' first group and learns the ids of joins.
+// A host of the network, which receives the join of the members' first group, and so has the ids of joins.
 class Neighbour {
   public:
     explicit Neighbour(const Scene& scene) : scene_(scene) {
@@ -147,11 +147,11 @@ wire::Hello hello_of(std::uint64_t list, std::uint32_t sequence, unsigned rank, 
     return hello;
 }
 
-// Numbers of the members' future joins, counted from the earlier ones.
+// The numbers of the members' next joins, relative to the number of the last join.
 constexpr std::uint32_t kNext = 1, kMaxNext = 8;
 
-// Another user of the members' host. A real attacker would try every port in the kernel's tables; this
-// attacker takes only the members' ports, because unrelated programs may run here.
+// An attacker who is another user of the members' host. A real attacker would try every port in the kernel's
+// tables; this attacker takes only the members' ports, because unrelated programs may run here.
 class LocalUser {
   public:
     explicit LocalUser(const Scene& scene) {
@@ -286,7 +286,7 @@ void repeat_hellos(const Scene& scene) {
 void send_outcome_messages(const Scene& scene) {
     std::set<std::uint64_t> lists;
     {
-        // The ids were received by a different process.
+        // The local user gets the ids of joins from an attacker on the network, who has received them.
         const Neighbour neighbour(scene);
         lists = neighbour.lists();
     }
@@ -374,7 +374,7 @@ void stall_messages(const Scene& scene) {
     scene.board.words[kListening] = 1;
     await_members(scene);
     std::vector<sockaddr_in> listeners = listeners_of(members_of(scene));
-    // The application's endpoints belong to the inner provider itself.
+    // Leaves out the listeners of the applications' own endpoints, which belong to the inner provider.
     for (unsigned rank = 0; rank < kAttacked; ++rank)
         std::erase_if(listeners, [port = service_address(scene.board, rank).sin_port](const auto& listener) {
             return listener.sin_port == port;

@@ -8,7 +8,7 @@
 
 namespace mcastcoll::fabtest {
 
-// Words of the board.
+// Words of the board, the memory that all processes of the test share.
 inline constexpr std::size_t kListening = 8;  // the attacker receives
 inline constexpr std::size_t kReady = 9;      // the members' group exists
 inline constexpr std::size_t kAttacks = 10;   // number of packets, or other actions, of the attacker
@@ -18,7 +18,7 @@ inline constexpr std::size_t kMembersOver = 14;
 // Count of failures: at members, or secrets that the attacker obtained.
 inline constexpr std::size_t kHarm = 13;
 
-inline constexpr unsigned kAttacked = 4;  // members
+inline constexpr unsigned kAttacked = 4;  // number of members
 
 // The traffic of the attacked members is predictable except for its bytes: broadcasts by rank 0 of
 // kForeseenBytes, each followed by a barrier.
@@ -30,20 +30,20 @@ struct Scene {
     bool keyed;  // the members have a secret
 };
 
-// A host of the network: join messages with members' source addresses.
+// Attacks by a host of the network. The first three send join messages with members' source addresses.
 void send_hellos_for_the_living(const Scene& scene);  // hellos of other processes for an existing group
 void send_hellos_for_later_joins(const Scene& scene);
 void abort_senders_of_hellos(const Scene& scene);
 void forge_multicasts(const Scene& scene);  // packets of future broadcasts
 void repeat_hellos(const Scene& scene);     // genuine hellos of a completed join
-// The same with a real connection: messages to the private endpoints that begin and never end.
+// Messages to the private endpoints that begin and never end, over real connections.
 void stall_messages(const Scene& scene);
-// Another user of the host: messages to the private endpoints.
+// Attacks by another user of the host: messages to the private endpoints.
 void send_outcome_messages(const Scene& scene);
 void send_foreseen_data(const Scene& scene);
 void send_failures(const Scene& scene);
 void send_pongs(const Scene& scene);
-// Looks for secrets in the names of shared memory.
+// An attack by another user of the host: looks for secrets in the names of shared memory.
 void watch_names(const Scene& scene);
 
 }  // namespace mcastcoll::fabtest

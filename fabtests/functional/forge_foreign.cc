@@ -81,7 +81,7 @@ std::vector<ByteString> messages_of(const Board& board, unsigned members, unsign
             encode(wire::Surveyed{head, {1000}})};
 }
 
-// One address without a member, and the rendezvous ports not used by this member.
+// Returns sockets at an address without a member, and at the member's rendezvous ports that it does not use.
 std::vector<Descriptor> places_of(const sockaddr_in& member) {
     std::vector<Descriptor> places;
     for (const std::uint16_t port : transport::rendezvous_ports(ntohs(member.sin_port))) {
@@ -103,7 +103,8 @@ std::uint32_t checksum_of(const ByteString& bytes) {
     return ~crc;
 }
 
-// Magic, version 2, kind, checksum; the address for the answer, a number, 0 for the request.
+// Returns an echo of version 2: magic, version, kind, checksum, address for the answer, a number, 0 for a
+// request.
 ByteString old_echo(const sockaddr_in& answer_to) {
     ByteString bytes(8);
     wire::put(bytes.data(), wire::kJoinMagic);

@@ -132,7 +132,7 @@ class Intruder {
         return packet;
     }
 
-    // A valid packet's header with some fields changed, and a correct checksum.
+    // Returns a valid packet with some fields of its header changed, and a correct checksum.
     Packet forged(const Packet& original) {
         const wire::Decoded decoded = wire::decode(original);
         wire::Header header = decoded.header;

@@ -13,7 +13,7 @@
 
 namespace mcastcoll::fabtest {
 
-// Address of the service socket of this rank.
+// The address of a rank's service socket, which receives the messages of joins.
 sockaddr_in service_address(const Board& board, unsigned rank);
 
 // Receives the datagrams sent between members during a join, as any host on the path can.

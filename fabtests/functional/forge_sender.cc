@@ -68,7 +68,7 @@ std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes) {
 
 Sender::Sender(const Options& options, const char* own_address) {
     unsetenv("FI_PROVIDER");  // the variable hides all providers except mcastcoll
-    // Members' own messages over TCP use "net" of libfabric 1.x, because its "tcp" is tcp;ofi_rxm.
+    // The provider sends members' messages over "net" in libfabric 1.x, because "tcp" is tcp;ofi_rxm there.
     const bool chosen = options.inner.empty() || options.inner == "tcp";
     for (const std::string& name : {chosen ? std::string("net") : options.inner, std::string("tcp")})
         if (!info_) info_ = find(name, own_address);

@@ -12,13 +12,13 @@
 namespace mcastcoll::fabtest {
 
 sockaddr_in local_port(std::uint16_t port);
-// Ports of 127.0.0.1 at which these processes listen.
+// The ports of 127.0.0.1 at which these processes listen.
 std::vector<sockaddr_in> listeners_of(const std::vector<pid_t>& processes);
 
 // An endpoint of the provider that carries members' messages.
 class Sender {
   public:
-    // Opens it on the interface with this address.
+    // Opens the endpoint on the interface with this address.
     explicit Sender(const Options& options, const char* own_address = "127.0.0.1");
     fi_addr_t peer(const sockaddr_in& address);
     // Returns false if the endpoint accepts nothing now, or the peer is not reachable.

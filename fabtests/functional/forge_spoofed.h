@@ -10,7 +10,7 @@
 
 namespace mcastcoll::fabtest {
 
-// A UDP datagram, for a raw socket.
+// Returns a UDP datagram with its IP header, for a raw socket.
 std::vector<std::byte> raw_packet(Bytes payload, const sockaddr_in& from, const sockaddr_in& to);
 
 // Sends UDP datagrams from any address and port. Sends no packet without the privilege for raw sockets.

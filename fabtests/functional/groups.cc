@@ -47,7 +47,7 @@ Subgroup make(Member& me, Ranks ranks, fi_addr_t parent = FI_ADDR_NOTAVAIL) {
     return group;
 }
 
-// A broadcast from one member of the group, every byte checked.
+// Runs a broadcast from one member of the group, and checks every byte.
 void prove(Member& me, const Subgroup& group, std::size_t root, std::size_t bytes, std::uint64_t seed) {
     if (!group.mine()) return;
     Buffer buffer(bytes);
@@ -70,7 +70,7 @@ Ranks random_subset(const Member& me, std::uint64_t draw) {
     Ranks ranks;
     for (unsigned rank = 0; rank < me.size(); ++rank)
         if (mix(draw, rank) % 2 == 0) ranks.push_back(rank);
-    // In any order: a rank in the subgroup is independent of the parent's.
+    // The order is random: a rank in the subgroup does not depend on the rank in the parent.
     if (draw % 3 == 0) std::reverse(ranks.begin(), ranks.end());
     return ranks.size() < 2 ? all_ranks(me) : ranks;
 }
@@ -96,9 +96,11 @@ Holdings holdings() {
     return {open_descriptors(), joined_groups(), resident_bytes()};
 }
 
-// Closed groups linger until the last member has closed, for a limited time.
+// Waits until no resources of closed groups are left: they stay until the last member has closed, for a
+// limited time.
 void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) {
-    // Inner providers connect on first use, and peers are monitored when an operation takes long.
+    // Descriptors that may stay open: inner providers connect on first use, and peers are watched for their
+    // death when an operation takes long.
     const std::size_t connections = 4 * me.size();
     CHECK(groups > 4 * connections);
     Holdings now;
@@ -114,8 +116,8 @@ void check_nothing_left(Member& me, const Holdings& before, std::size_t groups) 
              now.descriptors, before.descriptors, now.memberships, before.memberships);
 }
 
-// One permanent group of all members, and `count` short-lived groups of all or some members, with a broadcast
-// in every fourth group.
+// Forms a permanent group of all members, and then `count` short-lived groups of all or some members, with a
+// broadcast in every fourth group.
 void come_and_go(Member& me, std::size_t count) {
     const Subgroup parent = make(me, all_ranks(me));
     const auto rounds = [&](std::size_t from, std::size_t to) {
@@ -179,7 +181,7 @@ void idle_ones(Member& me) {
     me.meet();
 }
 
-// All groups at once, with operations under way in each: no group may receive data of another.
+// Runs operations in all groups at once: no group may receive data of another group.
 void many_at_once(Member& me) {
     constexpr std::size_t kGroups = 64;
     std::vector<Subgroup> groups;
@@ -242,12 +244,12 @@ void subsets(Member& me) {
         groups.push_back(make(me, ranks));
         prove_all(me, groups.back());
     }
-    // Again, now that groups share multicast addresses.
+    // Uses the groups again, now that some share multicast addresses.
     for (const Subgroup& group : groups) prove(me, group, 0, 3000, 7);
     me.meet();
 }
 
-// The parent is named in the join, and is closed before its subgroup is used.
+// Uses subgroups of a parent, named in the join, after the parent was closed.
 void orphans(Member& me) {
     Subgroup parent = make(me, all_ranks(me));
     const Subgroup some = make(me, shapes(me)[3], parent.join->address());
@@ -335,7 +337,7 @@ int inherit(Member& me, Join& group, Buffer& buffer) {
     return 0;
 }
 
-// The group continues unaffected.
+// Children of fork() try to use an inherited group; the parent's group continues unaffected.
 void children(Member& me) {
     const Subgroup all = make(me, all_ranks(me));
     for (unsigned round = 0; round < 4; ++round) {

@@ -12,7 +12,7 @@ namespace mcastcoll::test {
 struct MembersOptions {
     std::uint32_t count = 2;
     bool threads = false;
-    // Name, key, self and size are filled in.
+    // run_members() fills in name, key, self and size.
     host::TeamConfig config;
 };
 

@@ -90,7 +90,7 @@ void apply(host::TeamConfig& config, const std::string& key, std::uint64_t value
             "share_from, blocks_direct_from, reduce_direct_from, single_copy, crowded");
 }
 
-// "slots=4,slot_bytes=4096"
+// Parses the settings of a variant: "slots=4,slot_bytes=4096".
 Variant parse_variant(const std::string& text) {
     Variant variant;
     variant.label = text;
@@ -133,7 +133,7 @@ class Meter {
     const std::vector<std::unique_ptr<host::Team>>& teams() const { return teams_; }
 
   private:
-    // Zeroed memory beginning on a page.
+    // Returns zeroed memory that begins on a page.
     static std::unique_ptr<std::byte, decltype(&std::free)> pages(std::size_t bytes) {
         const std::size_t rounded = (bytes / 4096 + 1) * 4096;
         auto* data = static_cast<std::byte*>(std::aligned_alloc(4096, rounded));

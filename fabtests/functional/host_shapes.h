@@ -18,12 +18,12 @@ inline constexpr CollectiveKind kAllKinds[] = {
 struct Party {
     CollectiveKind kind = CollectiveKind::barrier;
     std::uint32_t root = 0;
-    std::size_t elements = 0;  // of the vector, or of one block
+    std::size_t elements = 0;  // number of elements of the vector, or of one block
     std::uint32_t self = 0, size = 1;
 };
 
-// Elements of a member's input and output; and, in place, the position of the shorter in the longer of the
-// two.
+// The number of elements of a member's input and output. In place, the shorter of the two lies in the longer,
+// at position `own`.
 struct Shape {
     std::size_t input = 0, output = 0;
     std::size_t own = 0;
@@ -31,14 +31,15 @@ struct Shape {
 };
 Shape shape_of(const Party& party);
 
-// Source of an element of the result; for reductions: this place of every member's input.
+// Where an element of the result comes from; in a reduction, from this place of every member's input.
 struct Origin {
     std::uint32_t member = 0;
     std::size_t place = 0;
 };
 Origin origin_of(const Party& party, std::size_t place);
 
-// A member's input and result. In place, and always in a broadcast, the shorter lies in the longer.
+// A member's input and result. In place, and always in a broadcast, the shorter of the two lies in the
+// longer.
 template <class Number>
 struct Material {
     Party party{};
@@ -59,7 +60,7 @@ struct Material {
         input.resize(in_place ? 0 : shape.input);
         for (std::size_t i = 0; i < shape.input; ++i) input_data()[i] = element(party.self, i);
     }
-    // Absent input or output is passed as null.
+    // Fills in the operation's buffers: null for an absent input or output.
     void put_into(auto& operation) {
         operation.kind = party.kind;
         operation.bytes = party.elements * sizeof(Number);
@@ -68,7 +69,7 @@ struct Material {
             shape.output > 0 ? reinterpret_cast<std::byte*>(buffer.data() + result_at) : nullptr;
     }
     Number found(std::size_t place) const { return buffer[result_at + place]; }
-    // A reduction combines in the order of members.
+    // Returns an element of the result. A reduction combines in the order of members.
     template <class Element, class Combine>
     Number expected(std::size_t place, const Element& element, const Combine& combine) const {
         const Origin from = origin_of(party, place);

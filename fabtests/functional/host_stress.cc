@@ -52,7 +52,7 @@ struct Random {
     std::uint64_t below(std::uint64_t limit) { return (*this)() % limit; }
 };
 
-// Small numbers, whose sums depend on the order in the last bits only.
+// Returns small numbers, whose sums depend on the order in the last bits only.
 float element_of(std::uint64_t number, std::uint32_t member, std::size_t place) {
     const std::uint64_t value =
         (number * 0x9e3779b97f4a7c15ULL + member * 0xc2b2ae3d27d4eb4fULL + place) * 0xff51afd7ed558ccdULL;

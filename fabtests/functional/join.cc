@@ -18,8 +18,8 @@ namespace {
 using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
-// One small broadcast from the member `root` of the group: shows that the group has these members in this
-// order.
+// Runs one small broadcast from the member `root` of the group, which shows that the group has these members
+// in this order.
 void prove(Member& me, const Join& group, const std::vector<unsigned>& order, std::size_t root) {
     if (std::find(order.begin(), order.end(), me.rank()) == order.end()) return;
     const std::uint64_t seed = mix(me.options().seed, root, order.size());
@@ -139,7 +139,7 @@ void set_by_range(Member& me) {
     me.meet();
 }
 
-// Members of a set and their order after each operation, verified by broadcasts from each root.
+// Checks the members of a set and their order after each operation on the set, by broadcasts from each root.
 void set_operations(Member& me) {
     CHECK(me.size() >= 4);
     const auto expect = [&](fid_av_set* set, const std::vector<unsigned>& order) {
@@ -292,8 +292,8 @@ Fid<fid_av_set> all_members_with(Member& me, std::array<std::uint8_t, 16> key) {
     return set;
 }
 
-// Rank 0 receives hellos of the others for an id that is another group to rank 0, and logs the possible
-// cause.
+// Rank 0 has another secret than the other members, so their hellos have the id of another group for rank 0,
+// which logs the possible cause.
 void members_with_different_secrets(Member& me) {
     const auto set = all_members_with(me, {static_cast<std::uint8_t>(me.rank() == 0)});
     {
@@ -335,7 +335,7 @@ void close_and_rejoin(Member& me) {
         const auto group = me.join(set.get());
         prove(me, *group, all_ranks(me), round % me.size());
     };
-    // The first rounds open descriptors that stay open for the endpoint's life.
+    // The first joins open descriptors that stay open for the endpoint's life.
     for (std::size_t round = 0; round < 2 * me.size(); ++round) once(round);
     me.meet();
     me.idle(milliseconds(200));

@@ -23,12 +23,12 @@ constexpr milliseconds kSleeps{3000};
     for (;;) pause();
 }
 
-// Word: number of survivors whose operation has ended.
+// Word of the board (the memory that all processes of the test share): survivors whose operation has ended.
 constexpr std::size_t kSurvivors = 0;
-// Word: the stopped member has been continued.
+// Word of the board, set when the stopped member has been continued.
 constexpr std::size_t kContinued = 2;
 
-// The event queue names the group and the lost member, once.
+// Checks that the event queue reports the error of the group with the lost member, once.
 const GroupError& expect_group_error(Member& me, const Join& group) {
     me.stage("waiting for the group's error on the event queue");
     const bool came = me.wait_until(kMustEndWithin, [&] {
@@ -44,7 +44,8 @@ const GroupError& expect_group_error(Member& me, const Join& group) {
     return error;
 }
 
-// Over several levels only the dead member's own host, or site, can identify it.
+// Whether the group's error may name no member: over several levels only the host, or site, of the dead
+// member can identify it.
 bool may_be_unknown(const Member& me) {
     return me.options().places != "flat" && me.options().places != "auto";
 }
@@ -55,7 +56,7 @@ void expect_lost(Member& me, const Join& group, unsigned dead) {
     if (lost != dead) fail("the event queue says that rank {} was lost, but it was {}", lost, dead);
 }
 
-// A member that starts an operation after a death may get the error at once; returns NULL then.
+// Starts an operation after a death. Returns NULL if the call returned the error at once.
 Ticket* post_or_fail(Member& me, const std::function<ssize_t(Ticket*)>& call) {
     Ticket& ticket = me.new_ticket();
     ssize_t result = -FI_EAGAIN;
@@ -272,10 +273,8 @@ void stopped_is_not_dead(Member& me) {
     me.meet();
 }
 
-// A member dies, and a new process takes over the address while the survivors still hold the group. The old
-// group ends with an error; a new one of the same addresses works, whichever member was restarted.
-constexpr std::size_t kGone = 1;
-constexpr unsigned kRestarted = 4;  // members of that case
+constexpr std::size_t kGone = 1;    // word of the board: the old process has died
+constexpr unsigned kRestarted = 4;  // number of members in the cases with a restarted member
 
 void work_together(Member& me, const Join& group) {
     for (unsigned root = 0; root < me.size(); ++root) {
@@ -289,6 +288,9 @@ void work_together(Member& me, const Join& group) {
     me.meet();
 }
 
+// A member dies, and a new process, successor(), takes over the address while the survivors still hold the
+// group. The old group ends with an error; a new group of the same addresses works, whichever member was
+// restarted.
 template <unsigned kVictim>
 void restarted(Member& me) {
     const auto set = me.all_members();
@@ -303,8 +305,8 @@ void restarted(Member& me) {
     work_together(me, *again);
 }
 
-// No operation waits for the dead member, so no member monitors this process: only the successor's hello
-// reveals the death.
+// No operation waits for the dead member, so no member watches it for its death: only the first message of
+// its successor's join reveals the death.
 void restarted_unnoticed(Member& me) {
     constexpr unsigned kVictim = 2;
     const auto set = me.all_members();

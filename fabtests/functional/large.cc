@@ -1,5 +1,5 @@
 // One group with any number of members: the join, broadcasts from up to a hundred roots, barrier, allreduce
-// and allgather, each byte checked, groups of the rows and columns, and the close; further groups lose a
+// and allgather, each byte checked, groups of the rows and columns, and the close; other groups lose a
 // member. Reports the time of joins, the memory of a process, and the traffic.
 //
 // Members poll and yield: where a thousand share two cores, members that sleep in poll() take several times
@@ -49,7 +49,8 @@ std::uint64_t now_us() {
     return static_cast<std::uint64_t>(Clock::now().time_since_epoch() / microseconds(1));
 }
 
-// This process's share of memory (PSS): shared pages are divided among the processes with a mapping.
+// Returns this process's share of memory (PSS) in KiB: shared pages are divided among the processes with a
+// mapping.
 std::uint64_t pss_kib() {
     std::ifstream rollup("/proc/self/smaps_rollup");
     for (std::string word; rollup >> word;)
@@ -154,7 +155,7 @@ class Large {
         me_.meet();
     }
 
-    // All open operations end on every member.
+    // Kills a member; all open operations must end on every other member.
     void lose(unsigned victim) {
         me_.meet();
         if (me_.rank() == victim) {
@@ -196,7 +197,7 @@ class Large {
     void count(Word total, std::uint64_t value) { word(total) += value; }
     std::uint64_t mean(Word total) { return word(total) / me_.size(); }
 
-    // All members meet, and the first to continue starts the clock.
+    // Begins a measurement: all members meet, and the first to continue stores the time.
     void begin(Word at, const char* stage) {
         me_.meet();
         std::uint64_t unset = 0;

@@ -28,7 +28,8 @@ void form(Member& me) {
     me.meet();
 }
 
-// Two real members, and any number of further addresses without a process: a join may begin with any number.
+// Joins sets of two real members and addresses without a process: a join may begin with any allowed number of
+// them.
 void sets_of_many(Member& me) {
     fi_collective_attr attr{};
     CHECK_RETURNS(0, fi_query_collective(me.domain(), FI_BARRIER, &attr, 0));
@@ -53,7 +54,7 @@ void sets_of_many(Member& me) {
     me.meet();
 }
 
-// One member more than can share a host's memory: every member gets the error.
+// The group has one member more than can share a host's memory: every member gets the error.
 void too_many_on_a_host(Member& me) {
     const auto set = me.all_members();
     const auto hopeless = me.start_join(set.get());
@@ -62,7 +63,7 @@ void too_many_on_a_host(Member& me) {
     me.meet();
 }
 
-// The first member delays every other member's barriers.
+// Member 0 is late, so that the other members' barriers stay open at once.
 void open_operations(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());
@@ -116,7 +117,7 @@ int main(int argc, char** argv) {
                  .body = open_operations,
                  .members = 3,
                  .only_mcastcoll = true});
-    // Shared memory takes 128 of them at a time.
+    // A host's shared memory takes 128 operations at a time.
     program.add({.name = "255 to 257 operations at once on one host",
                  .body = open_operations,
                  .members = 3,

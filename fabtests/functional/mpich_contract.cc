@@ -90,7 +90,7 @@ class Mpich {
         return true;
     }
 
-    // Returns false where MPICH would fall back.
+    // Starts a broadcast and waits for it. Returns false where MPICH would fall back.
     bool broadcast(const Communicator& comm, void* buffer, std::size_t count, fi_datatype datatype,
                    unsigned root) {
         if (!query(comm, FI_BROADCAST, datatype, FI_NOOP)) return false;
@@ -205,7 +205,7 @@ void check_broadcast(Member& me, Mpich& mpich, const Communicator& comm, std::si
     buffer.check(seed, "MPICH's broadcast");
 }
 
-// Sums of ranks, which every member can compute; MPI_IN_PLACE passes the same buffer twice.
+// Checks a sum of ranks, which every member can compute; MPI_IN_PLACE passes the same buffer twice.
 void check_sum(Member& me, Mpich& mpich, const Communicator& comm, std::size_t count, bool in_place) {
     std::vector<std::int64_t> input(count), result(count);
     for (std::size_t i = 0; i < count; ++i) input[i] = static_cast<std::int64_t>(i) + comm.rank;
@@ -259,7 +259,7 @@ void communicators(Member& me) {
             const unsigned rank = round % 2 == 1 ? me.size() - 1 - i : i;
             if (rank % 2 == me.rank() % 2) half.push_back(rank);
         }
-        // MPICH creates none for a single member.
+        // MPICH creates no group for a single member.
         Communicator part;
         if (half.size() >= 2) part = mpich.create(half);
         for (unsigned i = 0; i < 5; ++i) {

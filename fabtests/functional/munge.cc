@@ -77,7 +77,7 @@ void keyed_by_application(Member& me) {
     me.meet();
 }
 
-// A join of all members, which must fail: with this error, and in time.
+// Joins all members; the join must fail with this error, and in time.
 void fail_to_join(Member& me, int error, milliseconds limit) {
     const auto set = me.all_members();
     const auto begin = Clock::now();
@@ -91,7 +91,7 @@ void fail_to_join(Member& me, int error, milliseconds limit) {
     me.meet();
 }
 
-// One member's munged has a different key, so no group forms; and no member creates a group without
+// The munged of member `who` has a different key, so no group forms; and no member creates a group without
 // authentication.
 void other_than_others(Member& me, unsigned who, const std::string& key_file, int error, int limit_ms) {
     const bool other = me.rank() == who;

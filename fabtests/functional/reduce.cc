@@ -135,7 +135,7 @@ void allgathers(Member& me) {
     me.meet();
 }
 
-// Up to `window` operations under way, finished in random order.
+// Runs operations, up to `window` of them in flight, finished in random order.
 void run_mixed(Member& me, std::size_t operations, std::size_t window, bool several_groups) {
     if (quick()) operations /= 3;
     if (const std::uint64_t given = me.options().operations; given != 0) operations = given;
@@ -175,7 +175,7 @@ void many_in_flight(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 12, false);
 }
 
-// More operations than the shared memory of a host, or an engine, can hold.
+// Keeps more operations in flight than the shared memory of a host, or an engine, can hold.
 void a_hundred_in_flight(Member& me) {
     run_mixed(me, me.options().large ? 5'000 : 300, 200, false);
 }
@@ -210,7 +210,7 @@ void same_bits(Member& me, const Digests& digests) {
                     job.root = static_cast<unsigned>(count) % me.size();
                     job.seed = mix(me.options().seed, count);
                     Exercise exercise(me, job);
-                    // Over the rounds, each member is sometimes the first and sometimes the last.
+                    // Over the rounds, each member is sometimes the first to arrive and sometimes the last.
                     me.idle(milliseconds(mix(count, me.rank(), static_cast<std::uint64_t>(round)) % 4));
                     me.finish(exercise.post(me, *group));
                     exercise.check();

@@ -20,7 +20,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kMustEndWithin{60'000};
 constexpr std::array kCollectives = {FI_BARRIER, FI_BROADCAST, FI_REDUCE, FI_ALLREDUCE, FI_ALLGATHER};
 
-// The callback meanwhile: drives the endpoint's own progress. No exception may pass through the provider.
+// The callback of a blocked call: drives the progress of the endpoint. No exception may pass through the
+// provider.
 struct Meanwhile {
     Member& me;
     std::uint64_t calls = 0;
@@ -150,7 +151,7 @@ void blocking_mixed(Member& me) {
     me.meet();
 }
 
-// One thread for each group, while the main thread uses the endpoint's queues.
+// Runs blocking calls in one thread for each group, while the main thread uses the endpoint's queues.
 void blocking_in_threads(Member& me) {
     constexpr std::size_t kThreads = 3;
     constexpr std::uint64_t kRounds = 150;
@@ -313,7 +314,8 @@ void blocking_too_many(Member& me) {
     me.meet();
 }
 
-// All blocked calls end with an error, also on members with the correct length.
+// One member passes another length: all blocked calls end with an error, also on members with the correct
+// length.
 void blocking_lengths_disagree(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());

@@ -5,7 +5,7 @@
 
 namespace mcastcoll::fabtest {
 
-// Random collectives; all members draw the same.
+// Draws a random collective from the seed; all members draw the same.
 Job draw_job(const Member& me, std::uint64_t seed, std::size_t largest_bytes);
 
 // reduce_blocking.cc

@@ -19,7 +19,7 @@ using namespace mcastcoll::fabtest;
 constexpr std::size_t kRoom = 8192;
 constexpr std::size_t kPosted = 64;
 constexpr int kNapMs = 5;
-// Individual cases have shorter limits.
+// The limit of a wait; some cases have shorter limits.
 constexpr std::chrono::seconds kTimeout{600};
 
 // Words of the board.
@@ -34,7 +34,7 @@ struct Content {
     std::uint64_t sender, number, bytes;
 };
 
-// Most are small, some take several packets.
+// Returns a message's size: most messages are small, some take several packets.
 std::size_t size_of(std::uint64_t number) {
     return sizeof(Content) + (number % 64 == 63 ? 7000 : mix(1, number) % 200);
 }

@@ -7,7 +7,7 @@
 
 namespace mcastcoll::fabtest {
 
-// Words of the board.
+// Numbers of words of the board, the memory that all processes of the test share.
 struct AssaultWords {
     std::size_t phase;   // the current Phase, set by members; 0: none yet
     std::size_t thrown;  // packets so far
@@ -15,7 +15,7 @@ struct AssaultWords {
 
 enum class Phase : std::uint64_t {
     rare_joins = 1,  // joins of unknown senders, one per second
-    many_joins,      // a thousand per second
+    many_joins,      // a thousand joins of unknown senders per second
     senders,         // 64 unknown senders, and packets of theirs ahead of their sequence
     forged,          // members' packets with other bytes, and replayed unchanged
     over,

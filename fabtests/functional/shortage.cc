@@ -19,7 +19,7 @@ namespace {
 using namespace mcastcoll::fabtest;
 
 constexpr unsigned kMembers = 3;
-// Only a hang takes this long; a busy machine does not.
+// Time limits of a step and of all sweeps, which only a hang reaches, not a busy machine.
 constexpr unsigned kHangsAfterS = 60;
 constexpr unsigned kAllS = 700;
 // This many successful limits in a row count as plenty: just above the minimum a process opens optional
@@ -102,7 +102,8 @@ int be_member(const Options& options, const Sweep& sweep, Board& board, unsigned
         const bool hung = Clock::now() - begin >= std::chrono::seconds(kHangsAfterS);
         if (hung || options.verbose)
             fmt::print("     {} descriptors, process {}: {}\n", limit, rank, problem.what());
-        // A process without an endpoint has no address for the joins of the other processes.
+        // Without an endpoint this process has no address, so the other processes cannot join with it: the
+        // attempt ends.
         if (!opened) board.abandoned = true;
         return hung ? kExitFailed : kExitFine;
     }
@@ -122,7 +123,7 @@ bool try_limit(const Options& options, const Sweep& sweep, unsigned limit, std::
     return worked == kMembers;
 }
 
-// From the first limit, or the smallest, to a plentiful one.
+// Tries each limit from the first, or the smallest, to a plentiful one.
 void sweep_limits(const Options& options, const Sweep& sweep, unsigned first, unsigned last) {
     const unsigned step = quick() ? kQuickStep : 1;
     unsigned tried = 0, failed = 0, in_a_row = 0;

@@ -91,8 +91,8 @@ struct Note {
     std::atomic<bool> done{false};
 };
 
-// Each thread has its own tags, while the threads read a common completion queue. The receives are in reverse
-// order, too.
+// A thread with its own tags, beside other threads that read the same completion queue. Its receives are in
+// reverse order.
 class Talker {
   public:
     Talker(Member& me, std::uint64_t tag, std::atomic<bool>& stop) : me_(me), tag_(tag), stop_(stop) {}

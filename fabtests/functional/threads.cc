@@ -164,8 +164,9 @@ void a_thread_that_reads(Member& me) {
     me.meet();
 }
 
-// The same, but the posting thread also blocks on the queue before it posts, and then makes progress without
-// reading the queue: after the end of this thread's sleep the second thread must still count as sleeping.
+// One thread sleeps in fi_cq_sread(), and the other, too, before it posts; then it makes progress without
+// reading the queue. After the end of its own sleep the provider must still count the first thread as
+// sleeping.
 void two_threads_that_sleep(Member& me) {
     const auto set = me.all_members();
     const auto group = me.join(set.get());
@@ -243,7 +244,8 @@ void threads_with_sets(Member& me) {
                 const Fid<fid_av_set> set(raw);
                 for (unsigned i = 0; i < me.size(); ++i)
                     CHECK_RETURNS(0, fi_av_set_insert(raw, me.address_of(i)));
-                // Leaves the set as it is: either of the two calls may come first, and fail.
+                // The two calls leave the set as it is. Another thread may have made one of them before, so
+                // either may fail.
                 (void)fi_av_set_remove(shared.get(), me.address_of(0));
                 (void)fi_av_set_insert(shared.get(), me.address_of(0));
                 CHECK_RETURNS(0, fi_av_set_union(shared.get(), raw));

@@ -16,7 +16,8 @@ using namespace mcastcoll::fabtest;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLate{400};
-// A permanently polling waiter uses about kLate of processor time; a sleeping waiter almost none.
+// The limit of a waiter's processor time: if it polls all the time it uses about kLate, if it sleeps almost
+// none.
 constexpr milliseconds kBusyLimit{150};
 // Longer than any step here, even on a loaded machine: a waiter that sleeps this long was not woken.
 constexpr int kLongSleepMs = 60'000;
@@ -37,7 +38,8 @@ int descriptor_of(fid& queue) {
     return descriptor;
 }
 
-// Word set by the late member when it begins.
+// Word of the board (the memory that all processes of the test share) that the late member sets when it
+// begins.
 constexpr std::size_t kCame = 0;
 
 void come_late(Member& me) {

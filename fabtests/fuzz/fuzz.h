@@ -27,13 +27,13 @@ inline std::vector<std::byte> take_bytes(Input& in, std::size_t max) {
     return in.bytes(max);
 }
 
-// Mostly small numbers, now and then any.
+// Returns mostly small numbers, and now and then any number.
 inline std::uint64_t take_number(Input& in) {
     const auto small = in.any<std::uint8_t>();
     return small < 224 ? small : in.any<std::uint64_t>();
 }
 
-// A packet of this group as a member may send it, with arbitrary contents.
+// Returns a packet of this group as a member may send it, with arbitrary contents.
 inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, std::uint32_t members,
                                           std::size_t max) {
     wire::Header header{.kind = static_cast<wire::Kind>(in.between<unsigned>(1, 51)),
@@ -52,7 +52,7 @@ inline std::vector<std::byte> take_packet(Input& in, GroupKey key, Epoch epoch, 
     return packet;
 }
 
-// The operator of all reductions here, with aligned elements.
+// The operator of all reductions in fuzzers, for aligned elements.
 inline void combine_words(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
@@ -64,7 +64,7 @@ struct Call {
     Collective request;
     std::vector<std::byte> buffer, input;
 
-    // The bytes of a reduction are a multiple of the element size.
+    // Lays out the call's buffers. In a reduction, `bytes` is rounded to a multiple of the element size.
     void lay_out(CollectiveKind kind, std::uint32_t root, std::size_t bytes, std::uint32_t self,
                  std::uint32_t members, bool in_place) {
         using Kind = CollectiveKind;

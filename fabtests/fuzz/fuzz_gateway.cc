@@ -1,5 +1,5 @@
 // Input of a gateway before authentication of the peer, and from a malicious peer gateway with the key:
-// hellos and records of TLS, and the frames in them, in any pieces.
+// hellos (a stream's first messages), records of TLS, and the frames in them, in any pieces.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -144,7 +144,8 @@ class Liar {
     }
 
   private:
-    // From the gateway in lyon to the gateway under test in rennes.
+    // Connects the gateway in lyon to the gateway under test in rennes, and returns the tested end of the
+    // stream.
     std::unique_ptr<Tls> shake_hands() {
         static const TlsContext lyon(wire::Key{std::byte{1}}, "lyon", {"rennes"}),
             rennes(wire::Key{std::byte{1}}, "rennes", {"lyon"});

@@ -1,14 +1,14 @@
-// Whole groups, from the hello to the end of their first operations, with a malicious member, whose messages
-// are changed, lost, duplicated, or invented. This member may be rank 0, which creates the welcome, may
-// gather hellos of other members, lead a host, or be any other. Every request of the honest members must
-// complete or fail.
+// Whole groups, from the hello (a join's first message) to the end of their first operations, with a
+// malicious member, whose messages are changed, lost, duplicated, or invented. This member may be rank 0,
+// which creates the welcome, may gather hellos of other members, lead a host, or be any other. Every request
+// of the honest members must complete or fail.
 #include <unistd.h>
 
 #include "group_process.h"
 
 namespace mcastcoll::fuzz {
 
-// Places of members: by rank, the names of site, segment and host.
+// The places of the members: the names of site, segment and host by rank.
 struct Shape {
     std::array<const char*, 4> sites, segments, hosts;
 };
@@ -371,7 +371,8 @@ Result<group::SharedBytes> Process::find_table(const group::HostMemoryName& name
     return group::SharedBytes{found->second.segment, found->second.table};
 }
 
-// A real team, except that no member copies directly from an address published by the malicious member.
+// Opens a real team (the members of a host), in which no member copies directly from an address published by
+// the malicious member.
 Result<std::unique_ptr<group::HostLevel>> Process::open_host(const group::HostMembers& members) {
     std::vector<std::byte> table(members.table.begin(), members.table.end());
     if (members.self == 0 && world_.lies(rank_)) world_.scribble(table);

@@ -189,7 +189,7 @@ void as_another(fuzz::Input& in) {
     }
 }
 
-// Only member 0 decides the agreement, from the other members' entries (MemberRecord).
+// Fuzzes member 0, which alone decides the agreement, from the other members' entries (MemberRecord).
 void as_the_first(fuzz::Input& in) {
     const auto members = in.between<std::uint32_t>(2, kMembers);
     Liars liars(in, 0, members);

@@ -97,7 +97,7 @@ class Member final : private Hierarchy::Owner {
     }
 
     void post() {
-        if (!site_.connected()) return;  // as a group does
+        if (!site_.connected()) return;  // a group, too, submits only when its sites are connected
         fuzz::Call& call = calls_.emplace_back();
         call.lay_out(static_cast<Kind>(in_.between<unsigned>(0, kCollectiveKinds - 1)),
                      in_.between(0U, placement_.members() - 1), in_.one_of(kLengths), placement_.self(),

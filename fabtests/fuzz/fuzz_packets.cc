@@ -1,4 +1,5 @@
-// Packets, and the table of peers in a welcome: encoding a decoded one gives the same bytes.
+// Packets, and the table of peers in a welcome (rank 0's answer to the members of a join): encoding a decoded
+// packet or table gives the same bytes.
 #include "fuzz.h"
 #include "wire/peer_table.h"
 

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size == 0) return 0;
     const std::string given = std::string("FI_MCASTCOLL_") + kVariables[data[0] % std::size(kVariables)];
     const std::string name = given.substr(0, given.find('='));
-    // In memory of this file, because setenv() keeps each value for good.
+    // putenv() uses this string, because setenv() would keep each value for good.
     static std::string variable;
     variable = given + std::string(reinterpret_cast<const char*>(data + 1), size - 1);
     ::putenv(variable.data());

@@ -99,7 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         (void)self.exchanges.on_datagram(message.bytes,
                                          Source(1, static_cast<std::byte>(in.between(0U, kMembers))), now);
         if (self.given.size() == self.opened || in.flag()) continue;
-        // As munged: the contents of a foreign credential are not disclosed.
+        // Like munged, does not disclose the contents of a foreign credential.
         const auto secret = secret_in(self.given[self.opened++]);
         (void)self.exchange.on_opened(secret == kSecret ? secret : std::nullopt);
     }

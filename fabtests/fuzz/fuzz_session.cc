@@ -1,4 +1,5 @@
-// A gateway session with arbitrary frames from the peer, and the hellos before.
+// A gateway session with arbitrary frames from the peer; and the decoding of arbitrary hellos (a stream's
+// first messages) and prefaces (gateway/preface.h).
 #include "fuzz.h"
 #include "gateway/preface.h"
 #include "gateway/session/hello.h"

@@ -1,4 +1,4 @@
-// Texts that users write, and small records of a welcome.
+// Texts that users write, and small records of a welcome (rank 0's answer to the members of a join).
 #include <string_view>
 
 #include "fuzz.h"

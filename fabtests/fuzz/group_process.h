@@ -83,7 +83,7 @@ class Process final : public group::Joins::Member,
     }
     void within(Nanoseconds, FunctionRef<void()> body) noexcept override { body(); }
 
-    // group::JoinPort
+    // Overrides of group::JoinPort.
     wire::Hello own_hello() const override;
     void send_hello(Rank to, std::uint32_t, Bytes hello) override { send(to, 0, hello); }
     void send(Rank to, std::uint32_t, Bytes datagram) override {
@@ -98,7 +98,7 @@ class Process final : public group::Joins::Member,
     }
     void withdraw() override {}
     void explain(std::string_view) override {}
-    // group::Port
+    // Overrides of group::Port.
     group::Multicast& multicast() override { return *this; }
     bool can_send() const override { return true; }
     void send_message(Outbox::Peer to, const wire::HeaderBytes& header, Bytes payload) override {
@@ -134,7 +134,7 @@ class Process final : public group::Joins::Member,
     void warn(std::string_view) override {}
     std::string address_of(Rank rank) const override { return std::to_string(index_of(rank)); }
     std::string text_of(int error) const override { return std::to_string(error); }
-    // group::Multicast
+    // Overrides of group::Multicast.
     int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement&) override {
         listens_ = !welcome.group_addresses.empty();
@@ -145,7 +145,7 @@ class Process final : public group::Joins::Member,
     void send(const wire::HeaderBytes& header, Bytes payload, std::uint32_t) override;
     void flush() override {}
     void forget_payloads() override {}
-    // group::Joins::Port
+    // Overrides of group::Joins::Port.
     bool may_be(const ByteString& member, const group::Source& source) const override {
         return member == source;
     }

@@ -91,7 +91,7 @@ void change_once(Random& random, Text& text, const Text& other) {
 void run(const std::string& prefix, const std::string& name) {
     std::snprintf(finding, sizeof finding, "%s-%s", prefix.c_str(), name.c_str());
     ::alarm(kMaxSeconds);
-    // With no spare bytes, so that sanitizers detect accesses beyond the end.
+    // The memory has no spare bytes, so that sanitizers detect accesses beyond the end.
     const std::unique_ptr<std::uint8_t[]> exact(new std::uint8_t[current.size()]);
     std::ranges::copy(current, exact.get());
     (void)LLVMFuzzerTestOneInput(exact.get(), current.size());

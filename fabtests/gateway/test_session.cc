@@ -26,7 +26,7 @@ std::byte byte_at(std::uint64_t stream, std::uint64_t position) {
     return static_cast<std::byte>((position * 2654435761U + stream * 40503U) >> 7 & 0xff);
 }
 
-// An end of a channel and the process behind it.
+// One end of a channel (a connection in a gateway session), and the process behind it.
 struct End {
     std::uint64_t name = 0;     // seed of its bytes
     std::uint64_t to_send = 0;  // bytes
@@ -137,7 +137,8 @@ class World {
         left.session->stream_up(i, now);
         right.session->stream_up(i, now);
     }
-    // Some of the data in flight still arrive; then each side detects the break after a time of its own.
+    // Breaks a stream: some of the data in flight still arrive, and each side detects the break after its own
+    // delay.
     void cut(unsigned i) {
         Wire& wire = wires_[i];
         if (!wire.up) return;
@@ -218,7 +219,7 @@ class World {
             cr_assert(done.ok(), "%s", done.ok() ? "" : done.error().message.c_str());
         }
     }
-    // Writes a few frames; now and then there is no room for the last of them.
+    // Writes a few frames of one side to a stream; now and then there is no room for the last of them.
     void write(unsigned i, Session& from, std::deque<Parcel>& way, const Wire& wire) {
         for (unsigned frames = 0; frames < 8 && from.next(i, now) != nullptr;) ++frames;
         if (!wire.up) return;  // the frames are lost, and neither side has noticed yet

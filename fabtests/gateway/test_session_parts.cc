@@ -23,7 +23,7 @@ FramePointer frame_of(FrameType type, std::size_t length, std::uint64_t sequence
 
 constexpr auto no_credit = []() -> FramePointer { return nullptr; };
 
-// A local channel to send on, with plenty of credit.
+// The sending part of a session, with a channel that has plenty of credit.
 struct Sender {
     Config config;
     Counters counters;

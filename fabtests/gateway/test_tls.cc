@@ -16,7 +16,7 @@ using namespace mcastcoll::gateway;
 namespace {
 
 constexpr std::size_t kRecord = 16 * 1024;
-// A key update: record header, message, content type, tag.
+// The size of a key update: record header, message, content type, tag.
 constexpr std::size_t kUpdateSize = 5 + 5 + 1 + 16;
 
 wire::Key secret(int first) {

@@ -95,7 +95,7 @@ static Layout contiguous_layout(uint64_t bytes) {
     return (Layout){MPI_BYTE, (int)bytes, bytes, bytes, bytes, 0};
 }
 
-// Blocks of bytes with gaps; a shorter block has the remainder.
+// Draws a layout of blocks of bytes with gaps; a shorter block has the remainder.
 static Layout block_layout(uint64_t bytes, uint64_t* random) {
     const size_t block = (size_t)random_between(random, 1, bytes < 300 ? bytes : 300 + bytes / 1024);
     const size_t gap = (size_t)random_between(random, 1, 17);
@@ -111,7 +111,7 @@ static Layout block_layout(uint64_t bytes, uint64_t* random) {
     return (Layout){combined, 1, start + (whole + 1) * (block + gap), block, block + gap, start};
 }
 
-// Every double, or every second or third one: packing must not stop inside an element.
+// Draws a layout of every double, or of every second or third: packing must not stop inside an element.
 static Layout double_layout(uint64_t bytes, uint64_t* random) {
     const size_t step = 8 * (size_t)random_between(random, 1, 3);
     MPI_Datatype resized;

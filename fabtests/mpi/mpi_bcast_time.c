@@ -133,7 +133,7 @@ static void operate(const Subject* s, int root) {
     }
 }
 
-// starts and ends receive the times at which this rank enters and leaves each iteration.
+// Runs `count` iterations. `starts` and `ends` receive the times at which this rank enters and leaves each.
 static void run(const Options* o, const Subject* s, uint64_t count, bool then_barrier, double* starts,
                 double* ends) {
     int size;
@@ -157,7 +157,7 @@ static double* reals(uint64_t count) {
     return p;
 }
 
-// The result is valid on rank 0.
+// Measures an operation; the result is valid on rank 0.
 static struct perf_figure measure(const Options* o, const Subject* s, uint64_t count, bool clock,
                                   double barrier_us) {
     int rank, size;

@@ -1,4 +1,4 @@
-// A rank in a blocking send, or outside MPI, must still answer NAKs for a broadcast.
+// A rank in a blocking send, or outside MPI, must still answer NAKs (requests for lost data) of a broadcast.
 //
 // In every round rank 0 broadcasts, then all other ranks send a synchronous message to the last rank, which
 // receives these messages after the broadcast. If the last rank has lost the broadcast, every possible

@@ -1,8 +1,8 @@
 #include "mpi_coll_cases.h"
 
-// With more than kAnyLayouts members, Open MPI uses Bruck's algorithm for an alltoall of small blocks. It
-// receives with the send datatype, and so writes beyond the result if a member uses different layouts for the
-// two, as MPI allows.
+// kAnyLayouts is the largest number of members for which an alltoall may have any layouts. With more members,
+// Open MPI uses Bruck's algorithm for small blocks, which receives with the send datatype, and so writes
+// beyond the result if a member uses different layouts for sending and receiving, as MPI allows.
 enum { kGuard = 64, kFill = 0xa5, kAnyLayouts = 12 };
 
 const char* const kind_names[kKinds] = {
@@ -102,7 +102,8 @@ static bool has_blocks(Kind kind) {
     return kind >= kAllgather && kind <= kAlltoall;
 }
 
-// Draws counts that are equal, as even as possible, nearly equal, or arbitrary. The same on every member.
+// Draws counts that are equal, as even as possible, nearly equal, or arbitrary; the same counts on every
+// member.
 static void draw_counts(Case* c, uint64_t* state) {
     const int size = c->part->size;
     const uint64_t how = next_random(state) % 4, whole = c->drawn.count * (uint64_t)size;
@@ -130,7 +131,8 @@ static void draw_places(Case* c, uint64_t* own) {
     }
 }
 
-// Open MPI itself serves non-blocking reductions of a single int, and reads their buffers directly.
+// Draws which buffers are on the device: none of a non-blocking reduction of a single int, which Open MPI
+// serves itself, reading the buffers directly.
 static void draw_devices(Case* c, uint64_t state) {
     if (c->part->device == NULL || (!c->waits && c->drawn.count * c->drawn.type->width == sizeof(int)))
         return;
@@ -296,7 +298,7 @@ void case_start(Case* c) {
     void* to = in_place && c->kind == kScatter ? MPI_IN_PLACE : given(&c->result);
     if (c->kind == kReduce && !am_root) to = NULL;
     c->rc = is_reduction(c->kind) ? call_vectors(c, from, to) : call_blocks(c, from, to);
-    // MPI allows this while the operation is active.
+    // MPI allows a datatype to be freed while the operation is active.
     if (c->input_strided) MPI_Type_free(&c->input_type);
     if (c->result_strided) MPI_Type_free(&c->result_type);
 }

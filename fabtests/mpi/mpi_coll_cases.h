@@ -45,7 +45,7 @@ typedef struct {
     DrawnOperation drawn;
     Kind kind;
     const Part* part;
-    bool waits;  // blocking
+    bool waits;  // whether the collective is blocking
     bool input_strided, result_strided;
     bool input_on_device, result_on_device;
     Buffer input, result;
@@ -57,11 +57,11 @@ typedef struct {
 
 extern const char* const kind_names[kKinds];
 
-// Draws a case. Only layouts and devices differ between members. `max`: bytes of the largest part of one
-// member.
+// Draws a case. Only layouts and devices differ between members. `max` is the number of bytes of the largest
+// part of one member.
 void case_draw(Case* c, const Part* part, Kind kind, uint64_t key, uint64_t max, bool waits);
 void case_start(Case* c);
-// Completes the case if necessary and frees its memory. False if any part of the result was wrong.
+// Completes the case if necessary and frees its memory. Returns false if any part of the result was wrong.
 bool case_check(Case* c);
 void case_describe(const Case* c, char* text, size_t bytes);
 

@@ -48,7 +48,7 @@ static Options parse(int argc, char** argv, int rank) {
     return o;
 }
 
-// On 32-bit integers, which give the same result in any order.
+// A user-defined operator on 32-bit integers, which gives the same result in any order.
 static void user_xor(void* in, void* inout, int* count, MPI_Datatype* type) {
     (void)type;
     for (int i = 0; i < *count; ++i) ((int32_t*)inout)[i] ^= ((int32_t*)in)[i];
@@ -82,7 +82,7 @@ static bool check_barrier(const Part* part, uint64_t key, bool waits) {
     return !leaked;
 }
 
-// Operations left to Open MPI: a user-defined operator, and a pair type.
+// Checks operations that the component leaves to Open MPI: with a user-defined operator, and of a pair type.
 static bool check_left(const Part* part, uint64_t key) {
     enum { kMax = 100 };
     int32_t input[kMax], result[kMax];
@@ -111,7 +111,7 @@ static bool check_left(const Part* part, uint64_t key) {
     return good;
 }
 
-// Sums that depend on the order must have the same bits twice, and on every member.
+// Checks that sums which depend on the order have the same bits twice, and on every member.
 static bool check_bits(const Part* part, uint64_t key) {
     double input[kUnevenCount], first[kUnevenCount], second[kUnevenCount], neighbour[kUnevenCount];
     uint64_t state = key + (uint64_t)part->rank;
@@ -204,14 +204,14 @@ static unsigned check_round(const Options* o, const Part* part, uint64_t key, in
     return !good;
 }
 
-// Rank 0's clock decides for every rank.
+// Whether the time is over by rank 0's clock; the same on every rank.
 static bool time_is_over(const Options* o, double begun) {
     int over = MPI_Wtime() - begun >= (double)o->seconds;
     MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return over;
 }
 
-// Splits with random colours and a random order of ranks.
+// Splits MPI_COMM_WORLD with random colours and a random order of ranks.
 static Part split(const Options* o, int rank, uint64_t seed, Device* device) {
     uint64_t state = seed, own = seed + (uint64_t)rank * 77;
     const uint64_t colours = random_between(&state, 1, 3);

@@ -77,7 +77,7 @@ static inline void make_part(uint8_t* to, size_t width, int value) {
     if (width == sizeof(l)) memcpy(to, &l, width);
 }
 
-// Open MPI's own kernels differ from each other in overflows of 8 or 16 bits, so the values avoid overflow.
+// Draws a value of 8 or 16 bits that does not overflow, because Open MPI's own kernels differ in overflows.
 static inline uint64_t narrow(const DrawnOperation* p, int member, uint64_t random) {
     if (p->op != NULL && p->op->op == MPI_SUM) return random % 2;
     if (p->op != NULL && p->op->op == MPI_PROD) return member == 0 ? random % 100 : 1;

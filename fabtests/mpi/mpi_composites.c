@@ -1,6 +1,7 @@
-// Collectives that Open MPI builds from further collectives of the communicator (uneven allgatherv of gatherv
+// Collectives that Open MPI builds from other collectives of the communicator (uneven allgatherv of gatherv
 // and bcast, ...), while a rank dies: no call may return success with wrong bytes. After the first error
-// every further collective of the communicator must return an error at once, whichever side would serve it.
+// every later collective of the communicator must return an error at once, whether Open MPI or the component
+// would serve it.
 //
 // A call left to Open MPI when the rank dies may wait forever, as without coll/mcastcoll. A rank with such a
 // long wait reports this and exits. Exit status 0 if all checks passed.
@@ -110,7 +111,8 @@ static int barrier(long call) {
 static int (*const kRun[kCalls])(long) = {barrier,   uneven_allgatherv, allgather,
                                           allreduce, reduce_scatter,    reduce_scatter_block};
 
-// A barrier must end with an error, late on a slow machine. A call that is left to Open MPI may wait forever.
+// A thread that ends the rank when it waits too long: a barrier must end with an error, late on a slow
+// machine; a call that is left to Open MPI may wait forever.
 static void* watch(void* before) {
     const int timeout_s = *(const uint64_t*)before == 0 ? kMaxTimeoutS : kTimeoutS;
     long seen = -1;

@@ -128,7 +128,7 @@ static void check_threads(int provided) {
     }
 }
 
-// A rank in another MPI call must not block its own progress or the broadcast of the other ranks.
+// A rank in another MPI call must not block its own progress, nor a broadcast of the other ranks.
 static void check_away(void) {
     if (g_size < 3) return;
     MPI_Request request;

@@ -32,7 +32,7 @@ static const char kHelp[] =
     "  --count N        barriers afterwards [1100]\n"
     "  --help, --version\n";
 
-// Uses a separate process, since the caller stops as well.
+// Stops all ranks for a while, from a separate process, since the caller stops, too.
 static void suspend_all(const Settings* settings) {
     const struct timespec time = {.tv_sec = (time_t)(settings->suspend_ms / 1000)};
     if (settings->suspend_ms == 0 || fork() != 0) return;

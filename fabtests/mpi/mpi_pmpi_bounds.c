@@ -73,7 +73,7 @@ static uint64_t bound_of(const char* text, uint64_t usual) {
     return text == NULL || parse_size(text, &usual) == 0 ? usual : 0;
 }
 
-// MCASTCOLL_PMPI_BYTES, MIN-MAX.
+// Reads the bounds in MCASTCOLL_PMPI_BYTES, which are MIN-MAX.
 static void read_bytes(Run* r) {
     char text[64] = "0-1G";
     if (getenv("MCASTCOLL_PMPI_BYTES") != NULL)
@@ -154,7 +154,8 @@ static void cross(Run* r, const Case* cases, size_t count, uint64_t bound, const
     }
 }
 
-// Padding of half of the traffic, or of a quarter; counts of a reduce_scatter that are even, or nearly even.
+// Crosses the limits of shapes: padding of half of the traffic, or of a quarter; counts of a reduce_scatter
+// that are even, or nearly even.
 static void cross_shapes(Run* r, const Part* part) {
     for (int step = -2; step <= 2; ++step) {
         Case c = {.operation = kAllgatherv, .shape = kHalf};
@@ -182,7 +183,7 @@ static void cross_members(Run* r, const Part* world) {
     }
 }
 
-// Nested datatypes, including a datatype made with a large count.
+// Crosses the limit of nested datatypes, including a datatype made with a large count.
 static void cross_depth(Run* r, const Part* part) {
     const int elements = (int)r->min_bytes + 10;
     for (int depth = kDeepest - 2; depth <= kDeepest + 1; ++depth) {

@@ -33,8 +33,8 @@ static int on_finalize(MPI_Comm comm, int key, void* value, void* extra) {
     return MPI_SUCCESS;
 }
 
-// Of three communicators, the first is never used, the second is used before the callback is set, and the
-// third afterwards. Used communicators have a group.
+// Frees three communicators with a delete callback: the first was never used, the second was used before the
+// callback was set, the third afterwards. Used communicators have a group.
 static void check_free(void) {
     int key;
     MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_free, &key, NULL);

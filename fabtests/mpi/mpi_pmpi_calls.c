@@ -63,7 +63,7 @@ static void fill(const Call* p, Layout layout, Buffer* b, size_t elements, int r
     }
 }
 
-// A swapped layout consists of pairs of elements, so counts are even.
+// Makes the datatype of a layout, with *per elements. A swapped layout consists of pairs, so counts are even.
 static MPI_Datatype make_type(const Call* p, Layout layout, int* per) {
     MPI_Datatype type = p->type;
     const MPI_Aint width = (MPI_Aint)p->width;
@@ -119,7 +119,7 @@ static int count_of(const Call* p, const Part* part, int rank, int per, uint64_t
     return count;
 }
 
-// MPI_Allgatherv's displacements have gaps on some ranks.
+// Makes the counts and displacements of a call. MPI_Allgatherv's displacements have gaps on some ranks.
 Lists pmpi_make_lists(const Call* p, const Part* part, int per) {
     Lists l = {.sum = 0};
     uint64_t state = p->key;

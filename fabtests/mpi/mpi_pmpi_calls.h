@@ -60,8 +60,9 @@ typedef struct {
 
 Part pmpi_make_part(MPI_Comm comm);
 bool pmpi_is_reduction(Operation operation);
-// The counts are in units of `per` elements of the call.
+// Makes the counts and displacements of a v operation, in units of `per` elements of the call.
 Lists pmpi_make_lists(const Call* call, const Part* part, int per);
+// Makes the call both ways; returns whether all buffers are equal.
 bool pmpi_check_call(const Call* call, const Part* part);
 void pmpi_print_call(const Call* call, const Part* part);
 

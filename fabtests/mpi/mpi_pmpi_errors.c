@@ -42,7 +42,7 @@ EXPORT int PMPI_Allreduce(const void* in, void* out, int count, MPI_Datatype typ
     return rc == MPI_SUCCESS ? MPI_Bcast(out, count, type, 0, comm) : rc;
 }
 
-// Uses two communicators; the first call on each leads to such calls.
+// Uses two communicators. The first call on each makes MPI call the library from within the library's call.
 static void check_calls_that_come_back(void) {
     for (int i = 0; i < 2; ++i) {
         MPI_Comm comm;
@@ -90,7 +90,7 @@ static void check_handler_that_frees(void) {
     MPI_Type_free(&gaps);
 }
 
-// The sanitizers need unlimited memory.
+// Limits the memory of the process, except with the sanitizers, which need unlimited memory.
 #ifndef __SANITIZE_ADDRESS__
 static void set_room(rlim_t bytes) {
     struct rlimit limit;

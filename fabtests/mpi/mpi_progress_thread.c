@@ -69,7 +69,7 @@ static double clock_s(clockid_t clock) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-// Rank 0's clock ends the loop.
+// Runs collectives on all ranks until rank 0's clock ends the loop.
 static void run_collectives(double seconds, int rank, long long* figures) {
     static const double kGap_s = 8e-3;
     const double start = clock_s(CLOCK_MONOTONIC);

@@ -30,8 +30,8 @@ static inline uint64_t random_between(uint64_t* state, uint64_t low, uint64_t hi
     return high - low == UINT64_MAX ? next_random(state) : low + next_random(state) % (high - low + 1);
 }
 
-// Depends on the operation and on every bit of the offset, so that a byte of another fragment or broadcast is
-// detected.
+// Returns the byte at an offset of an operation. The byte depends on the operation and on every bit of the
+// offset, so that a byte of another fragment or broadcast is detected.
 static inline uint8_t pattern_byte(uint64_t operation, uint64_t offset) {
     const uint64_t x = offset * UINT64_C(0x9e3779b97f4a7c15) + operation * UINT64_C(0xc2b2ae3d27d4eb4f);
     return (uint8_t)((x ^ (x >> 29)) >> 17);
@@ -53,8 +53,8 @@ static inline int parse_size(const char* text, uint64_t* value) {
     return 0;
 }
 
-// Ends the job. All ranks parse the same command line; only rank 0 prints. Status 2 after an error, 0 after
-// --help and --version.
+// Ends the job with this status: 2 after an error, 0 after --help and --version. All ranks parse the same
+// command line; only rank 0 prints.
 static inline void leave(int rank, int status, const char* text) {
     if (rank == 0) fputs(text, status == 0 ? stdout : stderr);
     MPI_Finalize();
@@ -78,7 +78,7 @@ typedef struct {
 
 enum { kMaxOptions = 12, kFirstOption = 256 };
 
-// The last of `options` has no name. --help and --version are added.
+// Parses the options, and --help and --version. The last of `options` has no name.
 static inline void parse_options(int argc, char** argv, int rank, const char* program, const char* help,
                                  const Option* options) {
     struct option all[kMaxOptions + 3] = {{"help", 0, NULL, 'h'}, {"version", 0, NULL, 'v'}};

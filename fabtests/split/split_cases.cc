@@ -55,7 +55,7 @@ void expect_name(int fd, const Endpoint& from) {
     MUST(from.same_host(endpoint(kClientHost, 0)));
 }
 
-// The same if the preface arrives after accept() has returned.
+// Checks the same at the server if the preface (gateway/preface.h) arrives after accept() has returned.
 void expect_name_late(int fd) {
     Endpoint received;
     MUST(receive_all(fd, &received, sizeof received) == sizeof received);
@@ -218,7 +218,7 @@ void server_many_calls(int listener) {
     expect_end(fd);
 }
 
-// The preface arrives late: the server must see none of it, neither as bytes nor as an end of the stream.
+// The preface arrives late, and the server reads before: it must not read bytes of the preface, nor an end.
 void server_reads_early(int listener) {
     Endpoint from;
     const int fd = accept_from(listener, from, SOCK_NONBLOCK);
@@ -293,9 +293,8 @@ void client_reuses(const Endpoint& server) {
     MUST(accepted >= 0 && from == own(again) && peer(accepted) == own(again));
 }
 
-// More connections than the library records without cleaning up; a connection that stays open must not be
-// affected.
-constexpr int kMany = 1100;
+constexpr int kMany = 1100;  // more connections than the library records without cleaning up
+// Makes kMany connections; a connection that stays open meanwhile must not be affected.
 void client_many(const Endpoint& server) {
     const int kept = client_socket();
     MUST(connect_to(kept, server) == 0);
@@ -323,7 +322,7 @@ void server_many(int listener) {
     expect_name(kept, first);
 }
 
-// Without a preface it is an ordinary connection from the gateway's own host.
+// A connection without a preface is an ordinary connection from the gateway's own host.
 void client_plain(const Endpoint& server) {
     const int fd = client_socket();
     MUST(connect_to(fd, server) == 0);
@@ -357,7 +356,7 @@ void client_refused_far(const Endpoint& server) {
     const int unused = bound_socket(kServerHost);
     closed.port = own(unused).port;
     const int fd = client_socket();
-    // Succeeds at the gateway, which cannot report the refusal; the first use does.
+    // connect() succeeds at the gateway, which cannot report the refusal; the first read reports it.
     MUST(connect_to(fd, closed) == 0);
     std::byte one;
     MUST(recv(fd, &one, 1, 0) == -1 && errno == ECONNRESET);

@@ -27,20 +27,20 @@ struct Case {
     RelayFaults faults{};
 };
 
-// split_cross.cc: two processes, each connecting to the peer at the same time.
+// split_cross.cc: the two ends connect to each other at the same time.
 void client_crosses(const sites::Endpoint& server);
 void server_crosses(int listener);
 
 std::span<const Case> all_cases();
 
-// split_relay.cc: both sites' gateways in one process, as plain as possible. Listens at both, writes the two
-// ports to a descriptor, and until killed reads prefaces, connects to the targets from the other gateway's
-// address, sends the preface there, and carries bytes both ways.
+// split_relay.cc: both sites' gateways in one process, as plain as possible. Listens at both gateways'
+// addresses and writes the two ports to a descriptor. Until killed, reads prefaces, connects to the targets
+// from the other gateway's address, sends the preface there, and carries bytes both ways.
 [[noreturn]] void run_relay(const RelayFaults& faults, int report_fd);
 
-// One site's gateway in a process of its own, equally plain: a connection between gateways for each
-// connection of a program, and no connections kept open in advance.  Shows the effect of splitting alone, for
-// comparison.
+// split_relay.cc: one site's gateway in a process of its own, equally plain: a connection between gateways
+// for each connection of a program, and no connections kept open in advance. Measurements with it show the
+// effect of splitting alone.
 [[noreturn]] void run_gateway(const std::string& sites_file, const std::string& site);
 
 }  // namespace mcastcoll::fabtest

@@ -26,7 +26,7 @@ namespace {
 
 constexpr unsigned kLimit_s = 120;  // of one case: a busy machine must not fail the test
 
-// Starts this program with other arguments in a child, as a process of the site, with the file in its
+// Starts this program with other arguments in a child, as a process of the site: the sites file is in its
 // environment.
 pid_t start(const char* self, const std::string& sites, const char* site,
             std::vector<std::string> arguments) {
@@ -89,7 +89,8 @@ bool passes(const char* self, std::size_t number) {
     return client_good && server_good;
 }
 
-// An unusable file ends the program when the library is loaded, before the program runs.
+// Whether the library ends the program when it is loaded, before the program runs, because the sites file is
+// unusable.
 bool refuses(const char* self, const std::string& text, const char* site) {
     const std::string sites = write_sites(text);
     int status = 0;

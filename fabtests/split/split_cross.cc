@@ -29,7 +29,7 @@ class Side {
     Side(int listener, const Endpoint& other, bool greater)
         : listener_(listener), other_(other), greater_(greater) {}
 
-    // Establishes the one remaining connection, on which both know the peer's name.
+    // Establishes the one connection that remains, on which both processes have the peer's name.
     int meet() {
         mine_ = bound_socket(greater_ ? kServerHost : kClientHost, AF_INET, SOCK_NONBLOCK);
         MUST(connect_to(mine_, other_) == 0 || errno == EINPROGRESS);
@@ -67,7 +67,7 @@ class Side {
         said_ = true;
     }
 
-    // Waits for the answer, or the end, which only the greater one gets.
+    // Waits for the answer on the own connection, or for its end, which only the greater process gets.
     void await_answer() {
         Name answer{};
         const std::size_t size = receive_all(mine_, answer.data(), answer.size());  // no reset
@@ -115,8 +115,8 @@ class Side {
     bool known_ = false;  // the other's connection has arrived, too
 };
 
-// Each round begins when both processes have announced the round on a permanent connection, with a short
-// random offset.
+// Runs the rounds of one process. A round begins when both processes have announced it on a permanent
+// connection, with a short random offset.
 void cross(int listener, const Endpoint& other, int control, bool greater) {
     Side side(listener, other, greater);
     for (int round = 0; round < kRounds; round++) {

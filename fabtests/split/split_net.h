@@ -30,7 +30,7 @@ sites::Endpoint endpoint(const std::string& host, std::uint16_t port);
 sites::Endpoint own(int fd);
 sites::Endpoint peer(int fd);  // as getpeername() returns it
 
-// Opens a TCP socket bound to this host; domain AF_INET6: the same host as a mapped address.
+// Opens a TCP socket bound to this host; with domain AF_INET6, to the host's IPv4-mapped address.
 int bound_socket(const std::string& host, int domain = AF_INET, int flags = 0);
 int listening(const std::string& host, int domain = AF_INET, int backlog = 16);
 int connect_to(int fd, const sites::Endpoint& to, int domain = AF_INET);  // as connect(2)
@@ -39,7 +39,7 @@ int accept_from(int listener, sites::Endpoint& from, int flags = 0);      // as 
 void send_all(int fd, const void* from, std::size_t size);
 std::size_t receive_all(int fd, void* to, std::size_t size);  // fewer bytes at the end of the stream
 
-// Returns whether one of the events came in time; the limit is reached only on an error.
+// Waits for one of the events, and returns whether it came in time; the time limit ends only failing tests.
 bool comes(int fd, short events, int milliseconds = 30000);
 
 // The byte at an offset of a stream.

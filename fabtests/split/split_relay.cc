@@ -64,8 +64,8 @@ void serve(int near, const char* other_gateway, RelayFaults faults) {
     close(far);
 }
 
-// If the preface's target is in the own site, the preface comes from another gateway: connects to the target.
-// Otherwise connects to the gateway of the target's site.
+// Serves a connection. If the preface's target is in the own site, the preface comes from another gateway:
+// connects to the target. Otherwise connects to the gateway of the target's site.
 void serve_between(int near, const sites::Sites& sites, const sites::Site& own) {
     std::array<std::byte, gateway::kPrefaceSize> bytes;
     const std::size_t got = receive_all(near, bytes.data(), bytes.size());

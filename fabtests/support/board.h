@@ -27,7 +27,7 @@ struct Board {
     };
 
     std::array<Place, kMaxProcesses> places;
-    // A process has failed: meet() no longer waits for the other processes.
+    // Set when a process has failed: meet() then no longer waits for the other processes.
     std::atomic<bool> abandoned;
     std::atomic<std::uint32_t> arrived;
     std::atomic<std::uint32_t> generation;

@@ -15,9 +15,9 @@ class Buffer {
     std::byte* data() { return storage_.data() + kGuardBytes; }
     std::size_t size() const { return storage_.size() - 2 * kGuardBytes; }
 
-    // fill() writes contents that depend only on the seed; poison() writes contents different from those of
-    // any seed.
+    // Writes contents that depend only on the seed.
     void fill(std::uint64_t seed);
+    // Writes contents different from those of any seed.
     void poison();
 
     // Throws Failure with the first byte that differs from fill(seed), or with the overwritten guard.
@@ -29,7 +29,8 @@ class Buffer {
     std::vector<std::byte> storage_;
 };
 
-// A pseudorandom number, a function of the arguments: seeds of operations, choices of tests.
+// Returns a pseudorandom number that depends only on the arguments, for seeds of operations and choices of
+// tests.
 std::uint64_t mix(std::uint64_t value);
 inline std::uint64_t mix(std::uint64_t a, std::uint64_t b, std::uint64_t c = 0) {
     return mix(mix(mix(a) ^ b) ^ c);

@@ -87,7 +87,8 @@ int note(const void* caller, int descriptor) {
 }  // namespace
 
 #define CALLER __builtin_return_address(0)
-// FAILING(result, name, error, (parameters), (arguments))
+// Defines a replacement of a function that returns -1 on failure: FAILING(result, name, error, (parameters),
+// (arguments)).
 #define FAILING(result, name, error, parameters, arguments)                    \
     extern "C" __attribute__((visibility("default"))) result name parameters { \
         static auto* const function = real(&name, #name);                      \
@@ -95,7 +96,7 @@ int note(const void* caller, int descriptor) {
         return function arguments;                                             \
     }
 
-// The same for functions opening descriptors.
+// Like FAILING, for a function that opens a descriptor: fails with EMFILE, and records the descriptor.
 #define MAKING(name, parameters, arguments)                                 \
     extern "C" __attribute__((visibility("default"))) int name parameters { \
         static auto* const function = real(&name, #name);                   \
@@ -178,7 +179,7 @@ FAILING(ssize_t, sendmsg, ENOBUFS, (int fd, const msghdr* message, int flags), (
 FAILING(int, recvmmsg, ENOMEM, (int fd, mmsghdr* messages, unsigned count, int flags, timespec* timeout),
         (fd, messages, count, flags, timeout))
 
-// The same for functions returning a pointer.
+// Like FAILING, for a function that returns a pointer, null on failure.
 #define WITHOUT(result, name, error, parameters, arguments)                    \
     extern "C" __attribute__((visibility("default"))) result name parameters { \
         static auto* const function = real(&name, #name);                      \

@@ -19,7 +19,7 @@
 namespace mcastcoll::fabtest {
 namespace {
 
-// After a process has failed, the rest have this long to notice and to report.
+// After a process has failed, the other processes have this long to notice and to report.
 constexpr std::chrono::seconds kGrace{2};
 constexpr std::chrono::milliseconds kPollInterval{2};
 

@@ -155,7 +155,8 @@ Fid<fid_av_set> Member::empty_set() {
     return Fid<fid_av_set>(set);
 }
 
-// libfabric's own address vector sets start with at least one address, hence the detour for other providers.
+// Returns a set of these ranks. libfabric's own sets start with at least one address, hence the detour for
+// other providers.
 Fid<fid_av_set> Member::set_of(const std::vector<unsigned>& ranks) {
     Fid<fid_av_set> set;
     if (options_.is_mcastcoll()) {

@@ -41,7 +41,7 @@ using Fid = std::unique_ptr<T, CloseFid>;
 struct Ticket {
     fi_context2 space{};  // used by the provider; must be the first field
     bool done = false;
-    int error = 0;  // positive, as in fi_cq_err_entry
+    int error = 0;  // a positive errno value, as in fi_cq_err_entry
     std::uint64_t flags = 0;
 };
 
@@ -62,7 +62,7 @@ struct Opening {
     fi_threading threading = FI_THREAD_UNSPEC;
     fi_progress progress = FI_PROGRESS_UNSPEC;  // control and data progress
     std::uint64_t more_caps = 0;                // capabilities besides FI_MSG and FI_COLLECTIVE
-    // Takes over the address of a dead member; the survivors do not wait for the successor.
+    // Whether this process takes over the address of a dead member; the survivors do not wait for it.
     bool successor = false;
 };
 
@@ -96,9 +96,8 @@ class Member {
     fid_ep* ep() { return ep_.get(); }
     fi_addr_t address_of(unsigned rank) const { return addresses_.at(rank); }
 
-    // Address vector sets: all members; none; the given ranks in this order.
-    Fid<fid_av_set> all_members();
-    Fid<fid_av_set> empty_set();
+    Fid<fid_av_set> all_members();  // an address vector set of all members
+    Fid<fid_av_set> empty_set();    // an address vector set without members
     Fid<fid_av_set> set_of(const std::vector<unsigned>& ranks);
 
     std::unique_ptr<Join> start_join(const fid_av_set* set, fi_addr_t collective_address = FI_ADDR_NOTAVAIL);
@@ -109,7 +108,8 @@ class Member {
         return joining;
     }
 
-    // Start an operation and retry after progress on -FI_EAGAIN. The ticket lives as long as the member.
+    // The functions from here to start() start an operation, and retry after progress on -FI_EAGAIN. The
+    // ticket lives as long as the member.
     Ticket& broadcast(const Join& group, void* buffer, std::size_t bytes, fi_addr_t root);
     Ticket& broadcast(const Join& group, void* buffer, std::size_t count, fi_addr_t root,
                       fi_datatype datatype);
@@ -126,9 +126,9 @@ class Member {
     Ticket& new_ticket();
     void drop(Ticket& ticket);
 
-    // Wait until the operation is done; `finish` requires success, `settle` leaves ticket.error to the
-    // caller.
+    // Waits until the operation is done, and fails if it has an error.
     void finish(Ticket& ticket);
+    // Waits until the operation is done; the caller examines ticket.error.
     void settle(Ticket& ticket);
     bool settle(Ticket& ticket, std::chrono::milliseconds limit);
 
@@ -145,7 +145,8 @@ class Member {
     bool read_event();
     const std::vector<GroupError>& group_errors() const { return group_errors_; }
 
-    // Out-of-band barrier of `count` processes (0: all members); makes progress while it waits.
+    // Waits in a barrier of `count` processes (0: all members) on the board, without libfabric; makes
+    // progress meanwhile.
     void meet(unsigned count = 0);
 
   private:

@@ -9,8 +9,8 @@ namespace mcastcoll::fabtest {
 
 class Munged {
   public:
-    // Starts munged; after a failure why_not() gives the reason. key_of: folder of the munged from which to
-    // take the key.
+    // Starts munged; after a failure why_not() gives the reason. `key_of` is the folder of another Munged,
+    // whose key this one uses; a new key if empty.
     explicit Munged(const std::string& key_of = {});
     ~Munged();
     Munged(const Munged&) = delete;
@@ -19,7 +19,7 @@ class Munged {
     const std::string& why_not() const { return why_not_; }
     const std::string& folder() const { return folder_; }
     std::string socket() const { return folder_ + "/socket"; }
-    // SIGSTOP, SIGCONT, SIGKILL.
+    // Sends a signal to munged: SIGSTOP, SIGCONT or SIGKILL.
     void signal(int number) const;
 
   private:

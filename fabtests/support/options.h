@@ -19,7 +19,7 @@ struct Options {
     std::string cluster;  // run the members on the hosts of this cluster; empty: on this host
     unsigned members = 4;
     std::uint64_t seed = 1;
-    // Only a hang takes this long: a slow machine must not fail a test.
+    // Time limits, reached only by a hang: a slow machine must not fail a test.
     unsigned timeout_s = 300;       // limit for one case
     unsigned wait_s = 90;           // limit for one operation
     std::vector<std::string> only;  // names of cases; empty: all

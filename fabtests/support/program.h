@@ -28,12 +28,12 @@ struct Case {
     unsigned members = 0;             // 0: as on the command line
     unsigned timeout_s = 0;           // 0: as on the command line
     std::vector<unsigned> victims{};  // members to be killed
-    // Of the processes, unless the caller has set the variable.
+    // Environment variables of the processes, unless the caller has set the variable.
     std::map<std::string, std::string> environment{};
-    std::string places{};                                    // of the members; empty: as on the command line
-    bool only_mcastcoll = false;                             // other providers lack the feature
+    std::string places{};                                    // --places; empty: as on the command line
+    bool only_mcastcoll = false;                             // skipped with providers that lack the feature
     bool only_large = false;                                 // only with --large
-    std::function<void(Board&, const Options&)> outsider{};  // a further process beside the members
+    std::function<void(Board&, const Options&)> outsider{};  // runs in a process beside the members
     std::function<void()> after{};  // runs in the launcher after all processes have ended successfully
 };
 
@@ -42,7 +42,7 @@ class Program {
     Program(std::string name, std::string description);
 
     const Options& options() const { return options_; }
-    // For options of a single program.
+    // The command line, to which a program may add its own options.
     Arguments& arguments() { return arguments_; }
     void add(Case one) { cases_.push_back(std::move(one)); }
     int run(int argc, char** argv);

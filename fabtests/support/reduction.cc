@@ -181,7 +181,7 @@ std::optional<std::size_t> find_difference(const std::byte* got, const std::byte
     return {};
 }
 
-// Bytes of a real number's value.
+// The number of bytes of a real number's value, without padding.
 template <typename R>
 constexpr std::size_t value_bytes() {
     constexpr int kX87Digits = 64;

@@ -2,9 +2,9 @@
 // each operator implemented again, element by element and as plainly as possible, so that no code is shared
 // with the provider's kernels.
 //
-// Contents come in two kinds. Exact ones give the same result in every order of combination and are compared
-// by value. Rough ones round differently in every order: their result is compared within a bound, and the
-// digest shows whether two members, or two runs, have the same bits.
+// Contents come in two kinds. Exact values give the same result in every order of combination, so results are
+// compared by value. Rough values round differently in every order: their result is compared within a bound,
+// and the digest shows whether two members, or two runs, have the same bits.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -24,7 +24,7 @@ struct Datatype {
     std::size_t bytes;
     bool rounds;  // sums and products depend on the order: rough values exist
     bool (*allows)(fi_op op);
-    // Vectors may have any alignment.
+    // The vectors passed to these functions may have any alignment.
     void (*fill)(std::byte* to, std::size_t count, fi_op op, Values values, std::uint64_t seed);
     void (*combine)(std::byte* inout, const std::byte* in, std::size_t count, fi_op op);
     // Returns the first element that differs: by value if `roundings` is 0, otherwise by more than

@@ -7,9 +7,9 @@
 
 namespace mcastcoll::fabtest {
 
-// A prefix of file names for this process only.
+// Returns a prefix of file names, for FI_MCASTCOLL_STATS, that no other process uses.
 std::string statistics_prefix(const std::string& program);
-// The sums over all members, by name; removes the files. Empty if no file exists.
+// Returns the sums of the counters over all members, by name, and removes the files. Empty if no file exists.
 std::map<std::string, std::uint64_t> take_statistics(const std::string& prefix);
 
 }  // namespace mcastcoll::fabtest

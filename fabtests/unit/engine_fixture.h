@@ -96,7 +96,7 @@ class Bench {
         return bytes;
     }
 
-    // Fragment `index` of a broadcast of this message.
+    // Returns fragment `index` of a broadcast of this message.
     Packet fragment(std::uint32_t root, std::uint64_t operation, std::uint32_t index,
                     const ByteString& message) const {
         const std::size_t size = engine.config().fragment_bytes, from = index * size;
@@ -231,7 +231,7 @@ class Bench {
                  .epoch = {}});
     }
 
-    // Every child's subtree received the probes of all members.
+    // Delivers the vote of every child: its subtree received the probes of all members.
     void vote_all_well() {
         for (Rank child : children())
             message({.kind = Kind::vote, .sender = index_of(child), .payload = {}, .key = {}, .epoch = {}});
@@ -245,7 +245,7 @@ class Bench {
         return engine.submit(
             {CollectiveKind::broadcast, engine.config().self, buffer.data(), buffer.size(), ready}, now);
     }
-    // In place, with 4-byte words.
+    // Submits a reduction in place, of 4-byte words.
     Result<OperationId> reduction(CollectiveKind kind, ByteString& buffer, bool hold = false) {
         return engine.submit({.kind = kind,
                               .buffer = buffer.data(),
@@ -282,7 +282,7 @@ inline std::size_t count(const std::vector<Out>& all, Kind kind) {
     return result;
 }
 
-// Names of the counters that differ, in the order of the list.
+// Returns the names of the counters that differ, in the order of the list.
 inline std::string changed(const engine::Counters& before, const engine::Counters& after) {
     std::string names;
     for (const auto& counter : engine::kCounters)

@@ -14,12 +14,12 @@ using host::Team;
 
 constexpr std::uint64_t kUntouched = 0xdeadbeef;
 
-// Numbers whose sums are exact and differ by member and place.
+// Returns a number that differs by member and place; sums of such numbers are exact.
 std::uint64_t element(std::uint32_t member, std::size_t place, std::uint64_t salt) {
     return salt * 1'000'003 + (member + 1) * 7919 + place * 31;
 }
 
-// Neither commutative nor associative, so the result shows the order.
+// An operator that is neither commutative nor associative, so the result shows the order.
 void order(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
@@ -27,7 +27,7 @@ void order(void* out, const void* one, const void* other, std::size_t elements) 
         static_cast<std::uint64_t*>(out)[i] = first[i] * 31 + second[i];
 }
 
-// Returns 0, or the number of the failed check.
+// Runs an operation and checks the result. Returns 0, or the number of the failed check.
 int carry_out(Team& team, const Party& party, InPlace wanted, std::uint64_t salt) {
     const auto has = [&](std::uint32_t member, std::size_t place) { return element(member, place, salt); };
     const auto combined = [](std::uint64_t to, std::uint64_t from) { return to * 31 + from; };

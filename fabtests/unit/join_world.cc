@@ -13,7 +13,7 @@ namespace mcastcoll::test {
 namespace {
 
 constexpr std::uint64_t kListHash = 0x1157;
-constexpr std::size_t kMaxDatagram = 1400;  // of a service socket, as in transport/rendezvous.h
+constexpr std::size_t kMaxDatagram = 1400;  // a service socket's limit, as in transport/rendezvous.h
 
 wire::ByteString private_address(Rank rank, std::uint64_t incarnation) {
     const std::uint64_t number = incarnation << 32 | index_of(rank);

@@ -21,15 +21,16 @@ using sim::Random;
 
 struct JoinNetwork {
     std::uint64_t seed = 1;
-    double loss = 0, doubled = 0;                   // of datagrams
+    double loss = 0, doubled = 0;                   // shares of the datagrams
     Nanoseconds delay = Nanoseconds::from_us(50);   // minimum, of datagrams and messages
-    Nanoseconds jitter = Nanoseconds::from_us(50);  // additional, different for each
-    std::size_t messages_at_once = 32;              // messages of a member under way at once
+    Nanoseconds jitter = Nanoseconds::from_us(50);  // maximum of an additional random delay of each
+    std::size_t messages_at_once = 32;              // limit of a member's messages in flight
 };
 
-// The process of one rank, with the work of its CollectiveEndpoint around a join: keeps hellos for joins not
-// yet called, and forwards messages to the called join.
 class JoinWorld;
+
+// The process of one rank. Like a CollectiveEndpoint, it keeps hellos (a join's first messages) for a join
+// that it has not called yet, and forwards messages to the called join.
 class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
   public:
     JoinProcess(JoinWorld& world, Rank self, wire::JoinId id, std::uint64_t incarnation);
@@ -45,15 +46,15 @@ class JoinProcess final : private group::JoinPort, private group::Outbox::Port {
     bool over() const { return welcome.has_value() || error != 0; }
 
     wire::Hello hello;
-    std::optional<group::Join> join;  // set once it is called
+    std::optional<group::Join> join;  // set by call()
     std::optional<wire::Welcome> welcome;
     int error = 0;
-    bool silent = false;  // in the survey
+    bool silent = false;  // does not answer surveys, which measure round trips between networks
     Nanoseconds deadline = kNever;
     Nanoseconds over_at = kNever;  // the latest end: an abort may follow a welcome
     std::size_t hellos_sent = 0, echoes_sent = 0;
     std::size_t received = 0;     // hellos and messages received
-    unsigned failing_hellos = 0;  // for lack of memory
+    unsigned failing_hellos = 0;  // this many hellos fail for lack of memory
     std::vector<std::string> sentences;
     group::RoundTrips measured;
     const std::uint64_t incarnation;
@@ -101,10 +102,10 @@ class JoinWorld {
     JoinProcess& process(std::uint32_t rank) { return *processes_[rank]; }
     bool lives(Rank rank, std::uint64_t incarnation) const;
     Nanoseconds now() const { return now_; }
-    // Delay of datagrams between these two, in addition to the network's delay.
+    // Delay of datagrams between two ranks, in addition to the network's delay.
     std::function<Nanoseconds(Rank, Rank)> distance;
 
-    // The first error so far, or "": a welcome accepted twice, for example.
+    // The first error so far, such as a welcome accepted twice, or "".
     const std::string& wrong() const { return wrong_; }
     // Returns "" if every member is in the same group.
     std::string why_not_all_welcomed();
@@ -122,7 +123,7 @@ class JoinWorld {
     Nanoseconds now_{1};
     std::multimap<Nanoseconds, std::function<void()>> events_;
     std::vector<std::unique_ptr<JoinProcess>> processes_;
-    // Per receiving process, to keep the order.
+    // When the last message of a sender arrives at a receiving process: later messages must not overtake it.
     std::map<std::pair<std::uint32_t, std::uint64_t>, Nanoseconds> last_message_;
     std::uint64_t incarnations_ = 0;
     std::string wrong_;

@@ -26,7 +26,7 @@ namespace mcastcoll::levels {
 struct Work {
     Kind kind = Kind::broadcast;
     std::uint32_t root = 0;
-    std::size_t elements = 0;  // of a block, or of the vector
+    std::size_t elements = 0;  // number of elements of a block, or of the vector
     bool in_place = false;
     std::optional<ExchangeAlgorithm> algorithm{};  // of Group::exchange(); empty: the level's own choice
 };
@@ -127,13 +127,14 @@ class Group {
         return sum;
     }
 
-    // The sender of the last message to a rank, if any; and the last broadcaster among the members of a host,
-    // or the hosts of a segment, by its position there.
+    // The sender of the last message to a rank, if any.
     std::optional<std::uint32_t> sender_to(std::uint32_t rank) const {
         const auto found = senders_.find(rank);
         return found == senders_.end() ? std::nullopt : std::optional(found->second);
     }
+    // The position, among the members of a host, of the last broadcast's root.
     std::uint32_t broadcaster_in_host(std::uint32_t host) const { return hosts_[host].broadcaster; }
+    // The position, among the hosts of a segment, of the last broadcast's root.
     std::uint32_t broadcaster_in_segment(std::uint32_t segment) const {
         return segments_[segment].broadcaster;
     }
@@ -158,7 +159,7 @@ class Group {
         }
         return "does not end";
     }
-    // The same without the planner, directly on the exchange level.
+    // Runs the script without the planner, directly on the exchange level (messages between all members).
     std::string exchange(const std::vector<Work>& script) {
         for (Member& one : members_) one.level_operations.resize(script.size());
         return run(script);
@@ -173,7 +174,7 @@ class Group {
         std::vector<std::byte> bytes;
     };
 
-    // A member's value at a place, in one operation.
+    // Returns the function that gives a member's value at a place in this operation.
     static auto has(std::size_t operation) {
         return [=](std::uint32_t rank, std::size_t place) { return value_of(operation, rank, place); };
     }
@@ -252,7 +253,7 @@ class Group {
                            [&](const Member& one) { return one.completed == count; });
     }
 
-    // Sums along a tree have a different order than the expected ones.
+    // Compares all results with the expected ones. Sums along a tree have a different order.
     std::string check(const std::vector<Work>& script) const {
         for (std::size_t i = 0; i < script.size(); ++i) {
             const Work& work = script[i];
@@ -296,7 +297,7 @@ inline const std::vector<std::vector<MemberPlace>> kShapes = {
 inline const std::vector<MemberPlace> kTwoSites = {{0, 0, 0}, {1, 1, 1}, {2, 2, 1}, {0, 0, 0},
                                                    {3, 3, 0}, {1, 4, 1}, {3, 5, 0}};
 
-// All hosts in one segment; members are assigned to hosts round robin.
+// Returns places on hosts of one segment; members are assigned to the hosts round robin.
 inline std::vector<MemberPlace> on_hosts(std::uint32_t hosts, std::uint32_t members_each) {
     std::vector<MemberPlace> places;
     for (std::uint32_t rank = 0; rank < hosts * members_each; ++rank) places.push_back({0, rank % hosts});

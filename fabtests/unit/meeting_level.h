@@ -1,4 +1,4 @@
-// Hosts and segments in tests of the levels above them.
+// A level that stands for hosts and segments in tests of the levels above them.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Meeting {
     explicit Meeting(std::size_t members) : level_operations(members) {}
     // [member][operation]; null once the member is done.
     std::vector<std::vector<LevelOperation*>> level_operations;
-    std::uint32_t broadcaster = 0;  // rank of the last broadcast's root
+    std::uint32_t broadcaster = 0;  // the last broadcast's root, as a rank of this level
     bool all_posted(std::size_t i) const {
         return std::all_of(level_operations.begin(), level_operations.end(),
                            [&](const auto& own) { return own.size() > i; });

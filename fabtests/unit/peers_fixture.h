@@ -1,4 +1,5 @@
-// Members as in a welcome, with realistic addresses, ports, processes, start times and places.
+// The members of a welcome (rank 0's answer to the members of a join), with realistic addresses, ports,
+// processes, start times and places.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,9 +18,9 @@ namespace mcastcoll::test {
 enum class Order { hosts, round_robin, shuffled };  // assignment of ranks to hosts
 
 struct Cluster {
-    std::size_t hosts = 1, ranks = 1;  // ranks of each host
+    std::size_t hosts = 1, ranks = 1;  // ranks: of each host
     Order order = Order::hosts;
-    // Hosts have nothing in common: IPv6 addresses, names and subnets are random.
+    // Whether hosts have nothing in common: IPv6 addresses, names and subnets are then random.
     bool strange = false;
 };
 

@@ -9,7 +9,7 @@ namespace mcastcoll::bench {
 
 inline constexpr std::uint32_t kPiece = 1424;
 
-// Words that depend on the contributing rank.
+// Returns a vector of words that depend on the contributing rank.
 inline ByteString vector_of(std::uint32_t rank, std::uint64_t bytes) {
     ByteString result(bytes);
     for (std::uint64_t at = 0; at + 4 <= bytes; at += 4) {
@@ -19,7 +19,7 @@ inline ByteString vector_of(std::uint32_t rank, std::uint64_t bytes) {
     return result;
 }
 
-// The combination of these ranks' vectors, in this order.
+// Returns the combination of these ranks' vectors, in this order.
 inline ByteString mixed(const std::vector<std::uint32_t>& ranks, std::uint64_t bytes) {
     ByteString result = vector_of(ranks[0], bytes);
     for (std::size_t i = 1; i < ranks.size(); ++i)
@@ -51,7 +51,7 @@ inline Packet pieces(std::uint32_t sender, std::uint32_t first, std::uint32_t co
                              vector.begin() + static_cast<std::ptrdiff_t>(to)));
 }
 
-// Credit granted to the child of this rank in these effects; 0 if none.
+// Returns the credit that these effects grant to a child; 0 if none.
 inline std::uint32_t granted(const std::vector<Out>& all, std::uint32_t child) {
     std::uint32_t result = 0;
     for (const Out& out : all)

@@ -29,7 +29,7 @@ constexpr MemberId id(std::uint64_t number) {
     return static_cast<MemberId>(number);
 }
 
-// Source address of the member with this id, unless a test sends with another one.
+// Returns the source address of the member with this id, unless a test sends from another address.
 inline Place place(MemberId id) {
     Place place;
     std::memcpy(place.bytes.data(), &id, sizeof id);
@@ -39,7 +39,7 @@ inline Place place(MemberId id) {
 
 class Network;
 
-// A member and its application, which checks the sequence of each sender's messages.
+// A member and its application, which checks that each sender's messages arrive in sequence.
 class Node final : public Protocol::Host {
   public:
     Node(Network& network, MemberId id, const Config& config, Nanoseconds now)
@@ -117,8 +117,8 @@ class Network {
         nodes_.push_back(std::make_unique<Node>(*this, id, config, now()));
         return *nodes_.back();
     }
-    std::optional<wire::Key> key{};   // for added members
-    std::optional<int> lets_through;  // number of further packets to deliver; none after that
+    std::optional<wire::Key> key{};   // key of the members that a test adds
+    std::optional<int> lets_through;  // if set, the network delivers only this many more packets
     bool recording = false;
     std::vector<std::vector<std::byte>> recorded;  // every packet sent, lost or not
 

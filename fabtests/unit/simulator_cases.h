@@ -13,14 +13,14 @@
 
 namespace mcastcoll::sim {
 
-// A number from the environment, or 0.
+// Returns a number from the environment, or 0.
 inline std::uint64_t number_from(const char* variable) {
     const char* text = std::getenv(variable);
     return text == nullptr ? 0 : std::strtoull(text, nullptr, 0);
 }
 
-// The seeds of a test: first to last, or only MCC_SEED when the environment names one. With MCC_SEED_STEP=n
-// every n-th of them, because a simulator with sanitizers is twenty times slower.
+// Returns the seeds of a test: first to last, or only MCC_SEED when the environment names one. With
+// MCC_SEED_STEP=n only every n-th seed, because a simulator with sanitizers is twenty times slower.
 inline std::vector<std::uint64_t> seeds(std::uint64_t first, std::uint64_t last) {
     if (const std::uint64_t replay = number_from("MCC_SEED"); replay != 0) return {replay};
     const std::uint64_t step = std::max<std::uint64_t>(1, number_from("MCC_SEED_STEP"));
@@ -67,7 +67,7 @@ inline Options options_of(std::uint32_t members, engine::Repair repair, std::uin
     options.group().operation_slots = 64;
     options.group().checkpoint_every = 16;
     options.seed = seed;
-    // Latency only, so that a test can state the cost of a loss.
+    // The network has only a latency, so that a test can state the cost of a loss.
     options.model = {.latency = Nanoseconds::from_us(20),
                      .send_overhead = {},
                      .receive_overhead = {},

@@ -56,7 +56,7 @@ Test(bitmap, find_set_agrees_with_a_set) {
             const std::uint32_t expected = next != model.end() && *next < to ? *next : to;
             cr_assert_eq(bitmap.find_set(from, to), expected, "round %d: [%u, %u)", round, from, to);
             cr_assert_eq(bitmap.none(), model.empty());
-            if (random() % 4 == 0) {  // the window slides: the owner clears the bits leaving the window
+            if (random() % 4 == 0) {  // the window slides: the owner clears the bits that leave the window
                 bitmap.clear(base);
                 model.erase(base++);
             }

@@ -32,7 +32,7 @@ struct Case {
     std::function<void(Facts&)> spoil;
 };
 
-// Cuts the datagrams in this direction.
+// Changes the facts: member `to` received no datagram from member `from`.
 void cut(Facts& facts, unsigned from, unsigned to) {
     change(facts, from, to, kEveryPhase, [](ReceivedStream& received) { received.datagrams = 0; });
 }

@@ -9,7 +9,7 @@ using namespace mcastcoll::doctor;
 
 namespace {
 
-// A match of one field, followed by the rest of the rule.
+// Returns the JSON of a match of one field; the rest of the rule follows.
 std::string match(const std::string& left, const std::string& right, const char* op = "==") {
     return fmt::format(R"({{"match": {{"op": "{}", "left": {}, "right": {}}}}}, )", op, left, right);
 }
@@ -91,7 +91,7 @@ Test(doctor_firewall, rules_of_the_other_ip_version) {
     cr_assert(found(ruleset(match(payload("ip", "daddr"), kMulticast) + kDrop), 0, 6).empty());
 }
 
-// The policy drops the packets that the rule does not accept.
+// A rule accepts packets in a chain whose policy drops all other packets.
 Test(doctor_firewall, rules_that_accept_first) {
     const std::string accept = R"({"accept": null})";
     for (const std::string& expression :

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kFragment = 1424, kSmall = 2 * kFragment, kLarge = 200 * kFragment;
 
-// A core of a group in which every member receives from all, and further components for single tests.
+// A core of a group in which every member receives from all, and the components around it for single tests.
 struct Parts {
     explicit Parts(const GroupConfig& config) : core(config) {
         core.now = Nanoseconds::from_ms(1);
@@ -78,7 +78,7 @@ struct Parts {
     Checkpoint checkpoint{core};
 };
 
-// The header of a component's next message, or kind 0 if it has none.
+// Returns the header of a component's next message, or a header of kind 0 if there is none.
 template <typename Next>
 wire::Header said(Next next) {
     Effect effect;
@@ -136,7 +136,7 @@ Test(admission, listens_from_the_leaves_up) {
         const auto next = [&](Effect& effect) { return admission.next_message(effect); };
         cr_assert(said(next).kind == Kind::ready);
         cr_assert(said(next).kind == Kind{}, "once");
-        // The parent may not have started: ready is repeated at increasing intervals.
+        // The parent may not have started, so the message `ready` is repeated at increasing intervals.
         Nanoseconds interval{};
         for (int i = 0; i < 12; ++i) {
             const Nanoseconds before = p.core.now;
@@ -285,7 +285,7 @@ Test(sender, multicasts_what_is_ready_and_allowed) {
         while (said(next).kind == Kind::fragment) ++sent;
         cr_assert_eq(sent, row.sent);
     }
-    // Multicasts again a missing fragment, but not an unsent fragment.
+    // The root multicasts a missing fragment again, but not a fragment that it has not sent yet.
     p.root_repairer.on_root_nak(p.header(Kind::root_nak, 1, window - 1, 0), ByteString{std::byte{3}});
     const wire::Header again = said(next);
     cr_assert(again.kind == Kind::fragment && index_of(again.fragment) == window - 1);

@@ -145,7 +145,8 @@ Test(disagreement, what_cannot_be_submitted) {
     cr_assert_eq(refused([](Collective& o) { o.bytes = 0; }), 0, "a vector may be empty");
 }
 
-// The member that the group reports if the user limits how long an operation may take.
+// If the user limits how long an operation may take, the group reports the member for which the operation
+// waits.
 Test(disagreement, a_stall_names_the_missing_member) {
     const struct {
         const char* what;

@@ -31,7 +31,7 @@ struct Leaf : Bench {
         packet.total |= std::uint64_t{version} << 1;
         return packet;
     }
-    // A broadcast from rank 0 that arrives only by message.
+    // Runs a broadcast from rank 0 that arrives only by message.
     std::vector<Out> silent_broadcast() {
         buffers.emplace_back(8);
         cr_assert(broadcast(0, buffers.back()).ok());
@@ -224,7 +224,8 @@ struct Leader : Bench {
                   .key = {},
                   .epoch = {}});
     }
-    // Delivers the vote of a member that received these speakers; without `received`, every speaker.
+    // Delivers the vote of a member that received the probes of these speakers; without `received`, of every
+    // speaker.
     void vote_for(std::uint64_t election, std::uint32_t voter, std::optional<unsigned> received) {
         Packet vote{.kind = Kind::vote,
                     .sender = voter,
@@ -286,7 +287,7 @@ Test(elections, an_election_that_finds_all_well_changes_nothing_and_the_next_wai
     cr_assert_eq(leader.engine.counters().elections, 3U);
 }
 
-// Requests about a finished election, or against a reachability map about to be replaced.
+// Requests that name an old election, or a reachability map that is about to be replaced.
 Test(elections, late_requests_are_dropped) {
     Leader leader;
     leader.request(1, 0);

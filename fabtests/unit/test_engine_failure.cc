@@ -66,7 +66,7 @@ Test(failure, a_broadcast_names_its_root) {
     cr_assert_eq(index_of(failed.to), 3U);
 }
 
-// A receiver of a large broadcast that stops reporting.
+// A receiver of a large broadcast stops sending reports (acknowledgements of fragments).
 Test(failure, a_root_names_the_member_that_does_not_report) {
     auto config = long_timeout_config(0, 3);
     config.late_copies = 0;  // with a copy the root would complete without that member
@@ -150,8 +150,9 @@ Test(failure, the_name_of_a_lost_member_of_the_group_travels) {
     cr_assert(informed.engine.named_loss() == kLost, "the first name counts");
 }
 
-// A process without free descriptors cannot reach some member, and cannot inform this member of the failure.
-// Every other member does, because the unreachable member may wait for it. A dead member is not informed.
+// A process without free descriptors cannot reach some member, so it cannot inform that member of the
+// failure. Every other member informs it, because the unreachable member may wait. A dead member is not
+// informed.
 Test(failure, a_member_that_was_out_of_reach_is_informed) {
     for (const bool dead : {false, true}) {
         const int error = dead ? ECONNRESET : EMFILE;

@@ -31,7 +31,7 @@ Packet plain_packet(Kind kind, std::uint32_t sender, std::uint64_t operation, st
 
 constexpr std::uint32_t kFragments = 500;
 
-// Fragments requested by all NAKs together.
+// Returns how many fragments all NAKs together request.
 std::size_t fragments_requested(const std::vector<Out>& all) {
     std::size_t sum = 0;
     for (const Out& out : all)
@@ -40,8 +40,8 @@ std::size_t fragments_requested(const std::vector<Out>& all) {
     return sum;
 }
 
-// A root (rank 0 of 3) with a submitted large broadcast: the report children are 1 and 2, the root supplies
-// 1.
+// A root (rank 0 of 3) that has submitted a large broadcast. It gets reports from ranks 1 and 2, and answers
+// the NAKs of rank 1.
 struct Root : Bench {
     Root() : Bench(config_of(0, 3)), buffer(content(std::uint64_t{kFragments} * 1424)) {
         join();
@@ -197,7 +197,7 @@ Test(flow, completed_operations_are_neither_multicast_nor_repaired) {
     nak.payload = {std::byte{0b100}};
     bench.drain({.multicast = false, .message = false});
     bench.message(nak);
-    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // rank 1 has received everything by other ways
+    bench.message(plain_packet(Kind::watermark_up, 1, 16));  // rank 1 has meanwhile finished 16 operations
     bench.message(nak);
     const auto out = bench.drain();
     cr_assert_eq(count(out, Kind::fragment), 0U);
@@ -217,7 +217,7 @@ Test(flow, a_root_is_never_more_than_its_slots_ahead_of_the_watermark) {
     cr_assert_eq(count(out, Kind::watermark_down), 1U);
     bench.message(plain_packet(Kind::watermark_up, 1, 16));  // a replay
     cr_assert_eq(bench.drain().size(), 0U);
-    // A watermark that cannot be reached yet.
+    // The root has finished 80 operations and has 64 slots, so rank 1 cannot have finished more than 80 + 64.
     bench.message(plain_packet(Kind::watermark_up, 1, 80 + 64 + 1));
     cr_assert_eq(bench.drain().size(), 0U);
     cr_assert_eq(bench.engine.counters().unexpected_kind, 1U);

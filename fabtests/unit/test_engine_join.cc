@@ -141,7 +141,7 @@ Test(join, a_pong_without_a_ping_has_no_effect) {
     cr_assert_eq(member.round_trip_us(), 70, "a ping is answered once");
 }
 
-// No ping is open, or a different one, or a different member was pinged: the round trip stays unchanged.
+// A pong changes no round trip if no ping is open, if another ping is open, or if another member was pinged.
 Test(join, an_unexpected_pong_changes_nothing) {
     Bench bench(config_of(2, kMembers));
     bench.engine.start(bench.now);

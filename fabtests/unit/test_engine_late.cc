@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t kBytes = 20'000;
 constexpr Nanoseconds kLong = Nanoseconds::from_ms(5);  // many round trips
 
-// Member 1 of 3, which supplies member 2.
+// Member 1 of 3, which answers the NAKs of member 2.
 struct Supplying : Bench {
     explicit Supplying(const engine::GroupConfig& config = config_of(1, 3)) : Bench(config) { join(); }
 
@@ -21,7 +21,7 @@ struct Supplying : Bench {
             if (std::ranges::count(missing, index) == 0) datagram(fragment(0, operation, index, message_));
         drain_messages();
     }
-    // Drains all effects and counts the completions.
+    // Takes all effects of the engine and counts the completions.
     void drain_messages() {
         for (const Out& out : drain()) completed += out.kind == Effect::Kind::complete;
     }

@@ -217,7 +217,7 @@ Test(packets, small_broadcasts_may_come_before_they_are_posted) {
 Test(packets, what_came_early_for_something_else_is_not_used) {
     for (std::uint32_t root : {0U, 2U})
         for (std::uint64_t bytes : {100U, 5000U}) {
-            if (root == 2 && bytes == 5000) continue;  // the parameters of the early data
+            if (root == 2 && bytes == 5000) continue;  // these parameters agree with the early data
             Bench bench(config_of(1, 4));
             bench.join();
             ByteString wrong(5000, std::byte{0x77});
@@ -290,8 +290,8 @@ Test(packets, members_that_disagree_about_the_length_end) {
         cr_assert_eq(out.front().status, EMSGSIZE);
     }
 }
-// For each policy, with and without multicast: data of a different length arrives before the post; the member
-// sends a NAK, so that the supplier can report the mismatch.
+// For each policy, with and without multicast: data of a different length arrives before the post. The member
+// sends a NAK, so that its supplier (the member that answers its NAKs) can report the mismatch.
 Test(packets, lengths_that_contradict_early_data) {
     for (auto repair : {engine::Repair::pull, engine::Repair::push})
         for (bool deaf : {false, true})

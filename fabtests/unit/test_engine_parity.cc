@@ -5,7 +5,7 @@
 namespace mcastcoll::engine {
 namespace {
 
-// Removes these fragments and restores them from these rows.
+// Removes the missing fragments from a message and restores them from these parity rows.
 void lose_and_restore(std::uint32_t fragment_bytes, std::size_t bytes, std::vector<std::uint32_t> missing,
                       const std::vector<std::uint32_t>& rows) {
     ParityCode code(fragment_bytes);

@@ -68,8 +68,9 @@ struct Member {
     void requested(std::uint32_t child, std::uint64_t above) {
         checkpoint.on_request(header(wire::Kind::watermark_request, child, above));
     }
-    // Its next messages, each as kind, receiver and number.
+    // Kind, receiver and number of each message.
     using Messages = std::vector<std::tuple<wire::Kind, std::uint32_t, std::uint64_t>>;
+    // Returns the member's next messages.
     Messages messages() {
         Messages all;
         for (Effect effect; checkpoint.next_message(effect);) {
@@ -158,7 +159,7 @@ Test(watermark, requests_each_once_and_answers_when_known) {
     cr_assert(middle.messages().empty(), "it does not know");
     middle.inform(4);
     cr_assert_eq(middle.messages().front(), (std::tuple{kDown, 2U, std::uint64_t{4}}));
-    // A child with the same watermark makes the member send a request to its own parent.
+    // A child that already has this member's watermark makes the member request one from its own parent.
     middle.requested(2, 4);
     cr_assert(middle.messages() == (Messages{{kRequest, 0, 4}}));
 }

@@ -18,7 +18,7 @@ engine::GroupConfig config_with(Repair repair, std::uint32_t self, std::uint32_t
     return config;
 }
 
-// A member of a group that waits for broadcast 0 of this size from rank 0.
+// A member that waits for broadcast 0, of this size, from rank 0.
 struct PolicyMember : Bench {
     PolicyMember(Repair repair, std::uint32_t self, std::uint32_t members, std::uint64_t bytes)
         : Bench(config_with(repair, self, members)), sent(content(bytes)), buffer(bytes) {
@@ -76,7 +76,8 @@ Test(policies, a_nak_before_the_post_is_forwarded_with_the_post) {
     cr_assert_eq(count(bench.drain(), Kind::nak), 1U);
 }
 
-// In a large message, the client may request unsent fragments: only holes are requested from the supplier.
+// A NAK for a large message may name fragments that the root has not sent yet. The member that gets the NAK
+// requests only the holes in its own data from its supplier (the member that answers its NAKs).
 Test(policies, of_a_large_message_only_holes_go_onward) {
     PolicyMember receiver(Repair::pull, 2, 8, 20000);
     receiver.receive(0);
@@ -91,11 +92,11 @@ Test(policies, of_a_large_message_only_holes_go_onward) {
     cr_assert_eq(count(out, Kind::data), 2U, "what is here is answered at once");
 }
 
-// Time between the start of a barrier and the first NAK, after barriers of these durations.
+// Returns the time between the start of a barrier and the first NAK, after barriers of these durations.
 static std::int64_t nak_delay_us(const std::vector<std::int64_t>& took_us) {
     engine::GroupConfig config = config_of(2, 8);
     config.initial_rtt = Nanoseconds::from_us(50);
-    config.lossless_silence = {};  // as after a loss
+    config.lossless_silence = {};  // as in a group that has lost datagrams, whose timeouts are shorter
     Bench member(config);
     member.join();
     for (std::uint64_t number = 0; number < took_us.size(); ++number) {
@@ -250,11 +251,11 @@ Test(sync_policy, hostile_root_naks_are_counted_and_harm_nothing) {
     bench.message(plain(Kind::root_nak, 5, 1000, 0, 0, {std::byte{1}}));  // no such operation
     bench.message(plain(Kind::root_nak, 5, 0, 0, 0, {}));
     cr_assert_eq(count(bench.drain(), Kind::root_nak), 0U);
-    // Holes far apart, and at the end of the number range: some are dropped.
+    // NAKs for holes far apart, and at the end of the range of numbers: the root drops some of them.
     bench.message(plain(Kind::root_nak, 5, 0, UINT32_MAX - 2, 0, ByteString(8, std::byte{0xff})));
     bench.message(plain(Kind::root_nak, 5, 0, 0, 0, ByteString(8, std::byte{0xff})));
     cr_assert_leq(count(bench.drain(), Kind::root_nak), 2U);
-    // A root without such an operation.
+    // A root that has no operation 0.
     Bench root(config_with(Repair::sync, 0, 8));
     root.join();
     root.message(plain(Kind::root_nak, 1, 0, 0, 0, {std::byte{1}}));
@@ -349,7 +350,7 @@ Test(sync_policy, forged_watermarks_change_nothing) {
     const auto before = bench.engine.counters();
     bench.datagram(plain(Kind::watermark_cast, 3, 0));           // not sent by rank 0
     bench.datagram(plain(Kind::watermark_cast, 0, 4));           // more than this member has finished
-    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // as above
+    bench.datagram(plain(Kind::watermark_cast, 0, UINT64_MAX));  // more than this member has finished
     bench.message(plain(Kind::watermark_cast, 0, 0));            // must arrive by multicast
     cr_assert_eq(bench.engine.counters().unexpected_kind - before.unexpected_kind, 4U);
     cr_assert_eq(bench.engine.counters().checkpoints, before.checkpoints);

@@ -1,4 +1,4 @@
-// The path by which an engine expects the next data: the poll hint.
+// The poll hint of an engine: the path (multicast or messages) by which it expects the next data.
 #include "reduce_cases.h"
 
 using namespace mcastcoll;
@@ -64,7 +64,7 @@ Test(poll_hint, a_barrier_is_messages_up_and_a_multicast_down) {
     cr_assert(first.engine.poll_hint() == kNoWay);
 }
 
-// The hint of a group covers every operation of the group.
+// If the operations of a group wait for different paths, the group's poll hint names all paths.
 Test(poll_hint, several_operations_wait_for_what_each_waits_for) {
     Joined bench(0);
     ByteString buffer(100);

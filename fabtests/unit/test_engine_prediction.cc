@@ -16,7 +16,7 @@ constexpr std::uint32_t kFragmentSize = 1424, kGroup = 5, kReceiver = 1, kCount 
 // milliseconds.
 constexpr Nanoseconds kMaxApart = Nanoseconds::from_us(100);
 
-// Both engines get the same packets: the first many per turn, the second one per turn.
+// Two engines that get the same packets: `quick` many per turn, `slow` one per turn.
 struct Pair {
     explicit Pair(const engine::GroupConfig& config, std::uint32_t fragments)
         : quick(config),

@@ -33,13 +33,13 @@ std::vector<Out> sent_of(const std::vector<Out>& all, Kind kind) {
     return some;
 }
 
-// All members but the root lose this percentage.
+// Returns the report of a group in which all members but the root lose this percentage.
 LossReport all_lose(std::uint32_t percent) {
     return {.lacking = std::uint64_t{kMembers - 1} * percent * (kMillion / 100),
             .worst = percent * (kMillion / 100)};
 }
 
-// A root of two members, and the reports of the other.
+// The root of a group of two, and the reports of the other member.
 struct Root : Bench {
     explicit Root(Redundancy redundancy = Redundancy::automatic) : Bench(config(redundancy)) { join(); }
     static engine::GroupConfig config(Redundancy redundancy) {
@@ -49,7 +49,7 @@ struct Root : Bench {
         config.retransmit_bytes = 16 * 1024;
         return config;
     }
-    // Multicasts sent for a broadcast of this size.
+    // Broadcasts this many bytes and returns the multicasts.
     std::vector<Out> send(std::uint64_t bytes) {
         buffers.push_back(content(bytes));
         cr_assert(broadcast(0, buffers.back()).ok());
@@ -111,7 +111,7 @@ Test(redundancy, a_share_follows_what_is_lost_and_forgets_what_was_late) {
     }
     cr_assert(late.own().worst < 100 && late.own().missed < 100, "%u", late.own().worst);
     cr_assert(copied.own().worst > 900'000 && copied.own().missed < 100, "%u", copied.own().missed);
-    // In a long message a fragment counts as a part.
+    // In a long message a lost fragment counts as a part of a message.
     LossMeter parts;
     for (unsigned i = 0; i < 100; ++i) parts.note(5, 0, 50);
     cr_assert(parts.own().worst > 90'000 && parts.own().worst <= 100'000, "%u", parts.own().worst);
@@ -130,7 +130,8 @@ Test(redundancy, copies_are_bought_by_loss_and_size_and_given_back) {
     RedundancyPolicy pair = policy_of(Redundancy::automatic);
     pair.adopt({.lacking = 50'000, .worst = 50'000});
     cr_assert_eq(pair.copies(1), 1U);
-    // Slightly below the threshold the root keeps multicasting copies, far below the threshold not.
+    // At a loss slightly below the threshold the root still multicasts copies, far below the threshold it
+    // stops.
     const std::uint64_t changes = policy.changes();
     policy.adopt(all_lose(4));
     cr_assert_eq(policy.copies(1), 2U);
@@ -213,7 +214,7 @@ Test(redundancy, copies_that_go_apart_wait_for_their_time) {
 
 namespace {
 
-// The loss reports of a receiver after this many broadcasts, each delivered by `receive`.
+// Returns the loss reports of a receiver after this many broadcasts, each delivered by `receive`.
 std::vector<LossReport> reports_after(
     std::size_t broadcasts,
     const std::function<void(Bench& receiver, const Packet& fragment, const ByteString& buffer)>& receive) {
@@ -240,7 +241,7 @@ Packet flagged(Packet packet, std::uint64_t flag) {
 
 }  // namespace
 
-// At the receiver: a fragment counts as lost if only its copy arrived.
+// A receiver counts a fragment as lost if only its copy arrived.
 Test(redundancy, a_receiver_reports_losses_with_the_next_watermark) {
     for (const std::uint64_t flag : {std::uint64_t{0}, wire::kRepeatFlag}) {
         const auto reports =
@@ -282,7 +283,7 @@ Test(redundancy, what_only_a_copy_brought_was_lost) {
 
 namespace {
 
-// Row `row` of the parity of a whole message, which is one block.
+// Returns parity row `row` of a whole message, which is one block.
 Packet parity_of(std::uint32_t root, const ByteString& message, std::uint32_t row) {
     engine::ParityCode code(1424);
     const Bytes made = code.encode(message, row);
@@ -341,7 +342,7 @@ Test(redundancy, parity_is_as_much_as_is_lost_and_at_most_a_share) {
     cr_assert_eq(policy.window(256), 256U);
 }
 
-// Posted or not, short or long, rows first or last: lost fragments are restored without a NAK.
+// A receiver restores lost fragments without a NAK: posted or not, short or long, parity rows first or last.
 Test(redundancy, a_receiver_restores_what_it_lost) {
     for (const std::uint32_t fragments : {8U, 40U})
         for (const bool posted : {false, true})

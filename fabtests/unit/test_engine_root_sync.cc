@@ -75,7 +75,7 @@ Test(root_sync, a_root_waits_for_the_one_that_was_drawn) {
         cr_assert(bench.broadcast(0, buffer).ok());
         if (!early) {
             cr_assert_eq(count(bench.drain(), Kind::fragment), 0U);
-            bench.message(entered(drawn % 7 + 1, id));  // another member
+            bench.message(entered(drawn % 7 + 1, id));  // not the member that the root waits for
             cr_assert_eq(count(bench.drain(), Kind::fragment), 0U);
             bench.message(entered(drawn, id));
             bench.message(entered(drawn, id));

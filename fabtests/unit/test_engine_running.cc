@@ -120,13 +120,13 @@ struct Electing {
     void vote(std::uint32_t from, std::uint64_t number, Bytes ballots = {}) {
         elections.on_vote(header(wire::Kind::vote, from, number), ballots);
     }
-    // Number of messages of a kind to be sent.
+    // Takes all messages to be sent, and returns how many are of this kind.
     std::size_t messages(wire::Kind kind = wire::Kind::election_request) {
         std::size_t found = 0;
         for (Effect effect; elections.next_message(effect);) found += wire::peek_kind(effect.header) == kind;
         return found;
     }
-    // The member that the next message of a kind suspects.
+    // Returns the member that the next message of a kind suspects.
     Rank named_suspect(wire::Kind kind) {
         for (Effect effect; elections.next_message(effect);)
             if (wire::peek_kind(effect.header) == kind)
@@ -168,7 +168,7 @@ Test(elections, rank_0_judges_when_all_are_received_and_have_voted) {
 
 Test(elections, probes_of_the_next_may_come_before_its_go) {
     Electing leaf(1, 2);
-    leaf.probe(0, 2);  // not the next
+    leaf.probe(0, 2);  // of a later election than the next
     leaf.probe(0, 1);
     leaf.go(1);
     cr_assert(leaf.multicasts() == 1 && leaf.messages(wire::Kind::vote) == 1,

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kLongBytes = 20'000;  // 15 fragments
 
-// Messages of this length are kept for repair, as short ones are.
+// Returns a configuration in which messages of kLongBytes are kept for repair, as short ones are.
 engine::GroupConfig config_keeping_long() {
     engine::GroupConfig config = config_of(2, 8);
     config.retransmit_bytes = kLongBytes;
@@ -16,7 +16,7 @@ engine::GroupConfig config_keeping_long() {
     return config;
 }
 
-// Member 3 requests all of broadcast 0.
+// A NAK by which member 3 requests all of broadcast 0.
 Packet nak_packet() {
     return plain(Kind::nak, 3, 0, 0, kLongBytes, {std::byte{0xff}, std::byte{0x7f}});
 }
@@ -25,20 +25,21 @@ Packet nak_packet() {
 
 TestSuite(silence, .timeout = 300);
 
-// A NAK for the whole message would bring by message what is multicast a moment later.
+// A member that has received nothing of a long message requests one fragment: after a NAK for all, messages
+// would deliver what the root multicasts a moment later.
 Test(silence, of_a_long_unreceived_message_one_fragment_is_requested) {
     Bench bench(config_keeping_long());
     bench.join();
     ByteString buffer(kLongBytes);
     cr_assert(bench.broadcast(0, buffer).ok());
-    // The member's client requests the whole message, and the member does not forward this NAK.
+    // Another member requests the whole message from this one, which does not forward the NAK.
     bench.message(nak_packet());
     cr_assert_eq(of_kind(bench.drain(), Kind::nak).size(), 0U);
     const auto own = of_kind(bench.pass(Nanoseconds::from_ms(100)), Kind::nak);
     cr_assert_eq(own.size(), 1U);
     cr_assert_eq(index_of(own[0].header.fragment), 0U);
     cr_assert(own[0].payload == ByteString{std::byte{1}});
-    // A fragment has arrived: the root has sent, so the client's NAK is forwarded.
+    // A fragment arrives, so the root has begun to send: the member now forwards the other member's NAK.
     const ByteString sent = content(kLongBytes);
     bench.datagram(bench.fragment(0, 0, 0, sent));
     bench.datagram(bench.fragment(0, 0, 14, sent));
@@ -59,7 +60,7 @@ Test(silence, after_a_longer_wait_all_fragments_are_requested) {
     const auto own = of_kind(bench.pass(Nanoseconds::from_ms(200)), Kind::nak);
     cr_assert_eq(own.size(), 1U);
     cr_assert(own[0].payload == (ByteString{std::byte{0xff}, std::byte{0x7f}}));
-    // A multicast also arrives: drain() would detect a member that can no longer send NAKs.
+    // A multicast also arrives. drain() would detect a member that can no longer send NAKs.
     bench.datagram(bench.fragment(0, 0, 3, content(kLongBytes)));
     bench.drain();
 }

@@ -159,7 +159,7 @@ Test(streaming, what_cannot_be_meant_changes_nothing) {
     cr_assert_eq(root.engine.arrived(kFirst), 2U * kStreamFragment);
 }
 
-// One row for each state of a receiver when no more data arrive.
+// Each row is the state of a receiver when no more data arrive.
 Test(streaming, silence_of_a_root_that_lacks_bytes_causes_a_nak_for_one_fragment) {
     const struct {
         std::uint32_t received;

@@ -26,9 +26,10 @@ bool quick() {
     return std::getenv("MCC_QUICK") != nullptr;
 }
 
-// Runs a script in a group of members with a host each, and returns the first error. With small windows
-// members borrow credit for longer messages, two at a time.
+// With windows of this size members borrow credit for longer messages, two at a time.
 constexpr std::uint32_t kSmallWindow = 512;
+
+// Runs a script in a group of members with a host each, and returns the first error.
 std::string run(std::uint32_t members, std::uint64_t seed, const std::vector<Work>& script,
                 std::uint32_t message_bytes = 2048, std::uint32_t window = 0) {
     Group group(on_hosts(members, 1), seed, "flat", message_bytes, "", nullptr, window);
@@ -49,7 +50,7 @@ LevelOperation level_operation_of(Kind kind, std::vector<std::byte>& input, std:
     return level_operation;
 }
 
-// A message as another member sends it, in a group without a key.
+// Returns a message as another member sends it, in a group without a key.
 std::vector<std::byte> sent_by(std::uint32_t sender, wire::Header header, Bytes payload) {
     header.sender = rank_of(sender);
     header.payload_bytes = static_cast<std::uint32_t>(payload.size());
@@ -69,8 +70,8 @@ std::vector<std::byte> block_from(std::uint32_t sender, std::uint64_t operation,
         payload);
 }
 
-// Cost of a piece in windows of this size, as FORMAT.md defines.
-constexpr std::uint64_t kPiece = 64;
+constexpr std::uint64_t kPiece = 64;  // cost of a piece in addition to its bytes
+// Returns the cost of these bytes in a window of this size, as FORMAT.md defines.
 std::uint64_t cost_of(std::uint64_t bytes, std::uint64_t window) {
     const std::uint64_t unit = (window / 2 - kPiece) / 32 * 32;
     return bytes + std::max<std::uint64_t>(1, (bytes + unit - 1) / unit) * kPiece;
@@ -85,8 +86,8 @@ ExchangeLevel member(std::uint32_t self, std::uint32_t members = 2) {
 
 }  // namespace
 
-// Sizes below, at and above a piece and a window; all kinds in sequence, so that early pieces and several
-// open operations occur.
+// Runs sizes below, at and above a piece and a window, and all kinds in sequence, so that early pieces and
+// several open operations occur.
 Test(exchange_level, every_algorithm_with_every_number_of_members) {
     std::uint64_t seed = 1;
     for (std::uint32_t members = 1; members <= (quick() ? 6 : 13); ++members)
@@ -206,8 +207,8 @@ Test(exchange_level, numbers_that_are_too_large) {
     }
 }
 
-// The same inputs give the same bits for every order of arrival: those of rank order, which the fixture
-// compares with.
+// Sums have the same bits for every order of arrival: the bits of a sum in rank order, with which the fixture
+// compares.
 Test(exchange_level, sums_are_in_the_order_of_ranks) {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
         const std::string wrong = run(
@@ -216,7 +217,7 @@ Test(exchange_level, sums_are_in_the_order_of_ranks) {
     }
 }
 
-// No unnecessary messages, and no hellos.
+// Each algorithm sends as many messages as it needs, and no hellos (first messages between sites).
 Test(exchange_level, messages_are_as_many_as_the_algorithm_says) {
     const struct {
         Work work;
@@ -392,7 +393,7 @@ Test(exchange_level, no_grant_to_a_member_that_has_sent_all) {
     cr_assert_not(root.needs(1));
 }
 
-// A message to a departed member is reported, even if no operation waits for it.
+// A member that has left is reported as lost when a message to it fails, even if no operation waits for it.
 Test(exchange_level, a_lost_member_is_missed_when_something_is_sent_to_it) {
     ExchangeLevel root = member(0, 2);
     std::vector<std::byte> input(16), buffer(8);

@@ -1,5 +1,5 @@
-// Joins: whatever the network does to hellos, every member joins the same group, or gets an error in bounded
-// time.
+// Joins: whatever the network does to hellos (the members' first messages to rank 0), every member joins the
+// same group, or gets an error in bounded time.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -185,7 +185,7 @@ Test(join, an_abort_follows_the_welcome_or_takes_its_place) {
 
 namespace {
 
-// Three networks: a and b are 200 us apart, c is 20 ms from both.
+// Spreads the members over three networks: a and b are 200 us apart, c is 20 ms from both.
 void spread(JoinWorld& world) {
     const auto network = [&world](Rank rank) { return index_of(rank) * 3 / world.size(); };
     world.distance = [network](Rank one, Rank other) {

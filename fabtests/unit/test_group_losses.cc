@@ -18,7 +18,8 @@ using Ranks = std::vector<std::uint32_t>;
 
 namespace {
 
-// Ranks 0 to 7: four hosts of two, in two sites.
+// Returns the ranks that member `self` informs of a loss. Ranks 0 to 7 are on four hosts of two, in two
+// sites.
 Ranks informed_by(std::uint32_t self, Rank lost, bool joined = true) {
     std::vector<levels::MemberPlace> places;
     for (std::uint32_t rank = 0; rank < 8; ++rank) places.push_back({rank / 4, rank / 2, rank / 4});
@@ -64,7 +65,7 @@ Test(losses, members_to_inform) {
     cr_assert(informed_by(4, rank_of(0)) == (Ranks{1, 2}));
     cr_assert(informed_by(2, rank_of(0)) == (Ranks{1, 4}));
     cr_assert(informed_by(1, rank_of(0)) == (Ranks{2, 4}));
-    // Any further member that detects the death informs these members.
+    // Ranks 5 and 6, which lead nothing, inform the members around the dead leader if they detect the death.
     cr_assert(informed_by(5, rank_of(0)) == (Ranks{1, 2, 4}));
     cr_assert(informed_by(6, rank_of(0)) == (Ranks{1, 2, 4}));
     cr_assert(informed_by(7, kNoRank).empty());
@@ -89,7 +90,7 @@ void number(std::vector<MemberPlace>& places, std::uint32_t MemberPlace::*cluste
             numbers.emplace(place.*cluster, static_cast<std::uint32_t>(numbers.size())).first->second;
 }
 
-// Members in random order on hosts, which are spread over sites.
+// Draws members in random order on hosts, which are spread over sites.
 std::vector<MemberPlace> draw_places(sim::Random& random) {
     const auto members = static_cast<std::uint32_t>(random.between(2, 24));
     const auto hosts = static_cast<std::uint32_t>(random.between(1, members));
@@ -110,15 +111,15 @@ using Dead = std::set<std::uint32_t>;
 // Which members monitor and inform which: a death spreads from the detecting members.
 class Members {
   public:
-    // joined: hosts share memory.
+    // `joined`: whether the members of a host share memory.
     Members(const std::vector<MemberPlace>& places, bool joined) : joined_(joined), said_(places.size()) {
         for (std::uint32_t rank = 0; rank < places.size(); ++rank) views_.emplace_back(rank, places);
     }
     std::uint32_t count() const { return static_cast<std::uint32_t>(views_.size()); }
     const Placement& view(std::uint32_t rank) const { return views_[rank]; }
 
-    // Members waiting for a dead member detect the death: one member in each level shared with living
-    // members.
+    // Adds the notices of members that wait for a dead member and so detect its death: one member in each
+    // level that the dead member shared with living members.
     void find(std::uint32_t lost, const Dead& dead, sim::Random& random) {
         const Placement& view = views_[lost];
         find_among(view.host(), lost, dead, random);
@@ -143,7 +144,7 @@ class Members {
         for (Dead& said : said_) said.clear();
         messages_ = longest_ = 0;
     }
-    // A living member without information about the losses, if there is one.
+    // Returns a living member that was not informed of all losses, if there is one.
     std::uint32_t uninformed(const Dead& dead) const {
         for (std::uint32_t rank = 0; rank < count(); ++rank)
             if (!dead.contains(rank) && !informed(rank)) return rank;
@@ -163,7 +164,7 @@ class Members {
         std::erase_if(ranks, [&](std::uint32_t rank) { return rank == lost || dead.contains(rank); });
         if (!ranks.empty()) find_by(ranks[random.below(ranks.size())], lost);
     }
-    // A host's memory and an engine reach only their own members.
+    // Gives a member a notice, which it forwards. A host's memory and an engine reach only their own members.
     void receive(const Notice& one) {
         const Placement& view = views_[one.rank];
         const auto forward = [&](levels::Ranks ranks) {
@@ -191,7 +192,7 @@ class Members {
     std::size_t longest_ = 0;
 };
 
-// This many members per host, in this many segments.
+// Returns the places of hosts with `each` members, spread over segments.
 std::vector<MemberPlace> cluster(std::uint32_t hosts, std::uint32_t each, std::uint32_t segments) {
     std::vector<MemberPlace> places;
     for (std::uint32_t rank = 0; rank < hosts * each; ++rank) {

@@ -14,7 +14,7 @@ using PeerList = std::vector<Outbox::Peer>;
 
 namespace {
 
-// Reaches each member with a non-empty address, at the address's first byte.
+// An endpoint that resolves an address to its first byte, and cannot resolve an empty address.
 struct Endpoint final : JoinPort {
     wire::Hello own_hello() const override { return {}; }
     void send_hello(Rank, std::uint32_t, Bytes) override {}
@@ -216,8 +216,8 @@ struct Process final : Port, Multicast {
     std::string text_of(int error) const override { return std::to_string(error); }
 
     const std::uint32_t rank;
-    std::vector<std::byte> table;  // of the host
-    wire::ByteString watch_point;  // of this process
+    std::vector<std::byte> table;  // the host's table of members
+    wire::ByteString watch_point;  // where peers watch this process for its death
     bool short_of_memory = false;
     Outbox::Peer unreachable = 0;
     std::set<Outbox::Peer> inserted;
@@ -250,7 +250,7 @@ wire::Welcome welcome_of_many(bool two_on_a_host) {
     return welcome;
 }
 
-// Its last member, with the welcome.
+// The last member of that group, with the welcome (rank 0's message with all members' addresses).
 struct Member {
     explicit Member(wire::Security wish = wire::Security::off) : security(wish) {}
     explicit Member(std::uint32_t rank) : process(rank) {}
@@ -323,7 +323,7 @@ Test(reach, a_member_that_cannot_follow_a_welcome_informs_rank_0) {
     cr_assert(member.process.informed == PeerList{1});
 }
 
-// It may have been recorded when an earlier process of this rank joined, and be replayed.
+// A welcome for another process may have been recorded when an earlier process of this rank joined.
 Test(reach, a_welcome_of_another_process_is_not_taken) {
     for (const bool two_on_a_host : {false, true}) {
         Member member;

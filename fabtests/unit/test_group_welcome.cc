@@ -1,4 +1,5 @@
-// Contents of a welcome made by rank 0, and contents that a member refuses.
+// The contents of the welcome with which rank 0 answers the members of a join, and contents that a member
+// refuses.
 #include <criterion/criterion.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ wire::Welcome good_welcome(std::size_t members = 3) {
     return welcome;
 }
 
-// A pending hello from each of these places, rank 0 first.
+// Returns a pending hello from each of these places, rank 0 first.
 Hellos hellos_at(const std::vector<std::string>& places) {
     Hellos hellos(places.size());
     for (std::size_t rank = 0; rank < places.size(); ++rank) {
@@ -40,7 +41,7 @@ Hellos hellos_at(const std::vector<std::string>& places) {
     return hellos;
 }
 
-// The welcome made from these hellos.
+// Returns the welcome that rank 0 makes from these hellos.
 wire::Welcome made(const Hellos& hellos) {
     return make_welcome({}, hellos, GroupSettings{}, topology::Policy{}, {});
 }
@@ -177,7 +178,7 @@ Test(welcome, packets_are_proven_by_gmac_where_all_would_and_they_have_several_h
 Test(welcome, it_is_forwarded_down_a_tree_of_hosts) {
     const struct {
         std::uint32_t hosts, ranks;
-        bool dealt;  // ranks assigned to one host after the other
+        bool dealt;  // whether ranks are assigned to the hosts in turn
         std::size_t steps;
     } cases[] = {{1, 1, false, 0},   {1, 2, false, 1},   {1, 17, false, 1},  {1, 18, false, 2},
                  {17, 1, false, 1},  {18, 1, false, 2},  {32, 32, false, 4}, {32, 32, true, 4},

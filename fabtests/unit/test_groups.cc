@@ -18,7 +18,8 @@ using levels::Kind;
 
 namespace {
 
-// This many processes on each host, hosts assigned to the sites in turn, and one group of all.
+// Returns options with `each` processes on each host, hosts assigned to the sites in turn, and one group of
+// all.
 GroupOptions one_group_of_all(std::uint32_t hosts, std::uint32_t each, std::uint32_t sites) {
     GroupOptions options;
     for (std::uint32_t process = 0; process < hosts * each; ++process)
@@ -77,7 +78,8 @@ Test(groups, ends_of_an_earlier_run_end_nothing) {
     expect_fine(std::move(options));
 }
 
-// Without a key the run must fail, which shows that changed packets reach members at all.
+// Members drop forged packets. Without a key the run must fail, which shows that forged packets reach
+// members.
 Test(groups, forged_packets_are_dropped) {
     for (const wire::Security security :
          {wire::Security::off, wire::Security::authenticate, wire::Security::encrypt}) {

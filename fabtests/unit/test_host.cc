@@ -185,8 +185,8 @@ Test(host, many_open_operations_end_in_order) {
     });
 }
 
-// Some members complete an operation while further members post the same operation, in a different pattern
-// for each operation.
+// Some members complete an operation before the other members have posted it, in a different pattern for each
+// operation.
 Test(host, running_beside_posting) {
     for (const std::uint32_t count : {1U, 2U, 3U, 5U}) {
         expect(members(count), [count](Team& team) {

@@ -164,7 +164,7 @@ int run_all(std::vector<std::unique_ptr<Team>>& teams, std::vector<host::Operati
 
 }  // namespace
 
-// Other processes may overwrite the size at any time.
+// Other processes may overwrite the size in the memory at any time, so the size found at first counts.
 Test(host, how_large_a_memory_is_counts_as_it_was_when_it_was_found) {
     TeamConfig config = fresh_config(members(2));
     std::vector<std::unique_ptr<Team>> teams;

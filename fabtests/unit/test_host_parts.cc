@@ -26,7 +26,8 @@ constexpr Nanoseconds ms(std::int64_t count) {
     return Nanoseconds::from_ms(count);
 }
 
-// Number of turns until the first turn that yields, or checks the other members; at most 1000.
+// Returns the number of turns until the first turn that yields, or that checks the other members; at most
+// 1000.
 int turns_until(Backoff& backoff, bool Backoff::Turn::*does) {
     for (int turn = 1; turn <= 1000; ++turn)
         if (backoff.next().*does) return turn;
@@ -344,7 +345,7 @@ Test(host_parts, places_are_free_when_the_last_member_has_left) {
     for (const std::uint32_t member : {0U, 1U, 2U}) board[member].rings.leave(9);
     cr_assert(own.may_write_slot(13));
     cr_assert_eq(own.may_write_slot(14), false);
-    // Halfway to a slot of step 14, a line far ahead is needed.
+    // While this member waits for a slot of step 14, it also needs a line far ahead.
     own.leave(10);
     cr_assert_eq(own.may_write_slot(14), false);
     cr_assert_eq(own.awaited(), 1);
@@ -387,7 +388,7 @@ Test(host_parts, what_is_looked_at_is_of_the_step_kind_and_length) {
         int failure;
     } table[] = {{5, Kind::gather, 100, true, 0},
                  {6, Kind::gather, 100, false, 0},
-                 {5 + kLines, Kind::gather, 100, false, 0},  // the same line
+                 {5 + kLines, Kind::gather, 100, false, 0},  // uses the same line again
                  {5, Kind::scatter, 100, false, EMSGSIZE},
                  {5, Kind::gather, 101, false, EMSGSIZE}};
     for (const auto& row : table) {

@@ -66,7 +66,7 @@ Test(join_memory, an_abandoned_join_is_reported_once) {
     cr_assert_not(memory.take_given_up({7, 0}).has_value());
 }
 
-// At limit - 1, limit and limit + 1.
+// The memory keeps 64 joins: tested at limit - 1, limit and limit + 1.
 Test(join_memory, forgets_the_oldest) {
     for (const std::uint32_t count : {63U, 64U, 65U}) {
         JoinMemory memory;

@@ -53,14 +53,14 @@ Test(key_file, munge_is_distinguished_from_paths) {
         cr_assert(!provider::munge_socket(path), "%s", path);
 }
 
-// At limit - 1, limit and limit + 1.
+// The length of a key is tested at limit - 1, limit and limit + 1.
 Test(key_file, lengths) {
     for (const std::size_t good : {16, 17, 4095, 4096}) cr_assert_eq(File(good).refusal(), "", "%zu", good);
     for (const std::size_t bad : {0, 15, 4097})
         cr_assert(has(File(bad).refusal(), "16 to 4096 bytes"), "%zu", bad);
 }
 
-// The number of different bytes: minimum - 1, minimum and minimum + 1.
+// The number of different bytes in a key is tested at minimum - 1, minimum and minimum + 1.
 Test(key_file, what_can_be_guessed_is_refused) {
     for (const std::size_t different : {1, 7, 8, 9}) {
         std::string text;

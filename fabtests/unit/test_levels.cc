@@ -40,7 +40,7 @@ Test(levels, all_kinds_over_two_sites) {
         }
 }
 
-// Of a site's two segments a single one receives from other sites, whichever member is the root.
+// Only one of a site's two segments receives from other sites, whichever member is the root.
 Test(levels, each_link_between_sites_is_crossed_once) {
     constexpr std::size_t kElements = 3000, kBytes = kElements * sizeof(double);
     for (std::uint32_t root = 0; root < kTwoSites.size(); ++root) {
@@ -85,7 +85,7 @@ Test(levels, each_link_between_segments_is_crossed_once) {
     }
 }
 
-// No operation waits for ever: a member that learns of a failure ends its operations at once.
+// No operation waits for ever: a member that is informed of a failure ends its operations at once.
 Test(levels, failure_ends_all_of_a_member) {
     Group group(kShapes.back(), 7);
     Member& one = group.member(0);

@@ -28,7 +28,7 @@ struct Form {
         message.iov_count = input.size();
         return make_request(message, {result.data(), result.size()}, 0);
     }
-    // Returns 0 or the error of a member of four, whose root is 1.
+    // Returns 0 or the error for one member of a group of four with root 1.
     int code(std::size_t self) {
         auto made = make();
         if (!made) return made.error().code;

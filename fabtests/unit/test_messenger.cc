@@ -50,7 +50,7 @@ class Counter final : public Messenger::Receiver {
 constexpr const char* kTcp = "tcp";
 
 struct Info {
-    // Whether this libfabric has the provider.
+    // Returns whether this libfabric has the provider.
     static bool there(const char* provider) {
         fi_info* hints = fi_allocinfo();
         fi_info* found = nullptr;
@@ -154,7 +154,7 @@ Test(messenger, a_peer_that_takes_nothing_leaves_room_for_others) {
     }
 }
 
-// The buffers then belong to no group, and return to the pool all the same.
+// The buffers of a closed group's messages belong to no group, and return to the pool all the same.
 Test(messenger, a_group_goes_while_its_messages_are_under_way) {
     const Info info(kTcp);
     Counter sent, taken;
@@ -232,7 +232,7 @@ namespace {
 
 constexpr std::size_t kForeign = kReceives + 6;
 
-// More connections than there are receives, each in the middle of a message.
+// Connections of non-members, more than there are receives, each in the middle of a message.
 class ForeignConnections {
   public:
     explicit ForeignConnections(Messenger& at) {
@@ -303,7 +303,7 @@ Test(messenger, foreign_connections_in_the_middle_of_messages_are_ended) {
     cr_assert_not(pair.receiver().is_starved());
 }
 
-// An incomplete message frees its receive.
+// A connection that ends in the middle of a message frees the receive of this message.
 Test(messenger, foreign_connections_that_end_take_no_receives_with_them) {
     Pair pair(own_provider());
     cr_assert(pair.send(1, 100) == 1 && pair.settle());

@@ -25,7 +25,7 @@ Bytes text() {
     return std::as_bytes(std::span(kText, std::strlen(kText)));
 }
 
-// Returns null if this machine has no munged.
+// Starts a munged; returns null if this machine has none.
 std::unique_ptr<Munged> started() {
     auto munged = std::make_unique<Munged>();
     if (munged->why_not().empty()) return munged;
@@ -39,7 +39,7 @@ MungeCall await(MungeCall call) {
     return call;
 }
 
-// A credential as another program of this user might create it.
+// Returns a credential as another program of this user might create it.
 wire::ByteString made_otherwise(const std::string& socket, uid_t reader, munge_cipher_t cipher) {
     const munge_ctx_t context = munge_ctx_create();
     char* made = nullptr;

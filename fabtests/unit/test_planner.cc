@@ -111,7 +111,7 @@ Test(planner, results_do_not_depend_on_timing) {
     }
 }
 
-// Posted operations, operations waiting for room, and later ones.
+// A failure ends operations that are posted, operations that wait for room, and later ones.
 Test(planner, failure_ends_all_composite_operations) {
     Group group(on_hosts(20, 2), 7, "flat", 4096, "allgather * * * chains:2");
     Planner& one = *group.member(0).planner;

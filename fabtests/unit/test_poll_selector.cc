@@ -29,7 +29,7 @@ Test(poll_selector, after_some_turns_with_the_hint_a_turn_polls_all) {
     }
 }
 
-// One nanosecond less, and exactly the limit.
+// The interval between two polls is one nanosecond less than the limit, or exactly the limit.
 Test(poll_selector, a_rarely_scheduled_process_polls_all) {
     for (const std::int64_t less : {1, 0}) {
         PollSelector poll_selector;

@@ -162,7 +162,7 @@ Test(protection, the_upper_half_of_a_place_is_the_nearest) {
     }
 }
 
-// At limit - 1, limit and limit + 1.
+// The distance of a number from the highest number is tested at limit - 1, limit and limit + 1.
 Test(protection, numbers_are_taken_once) {
     constexpr std::uint64_t kBack = wire::TakenNumbers::kBack;
     for (const std::uint64_t back : {kBack - 1, kBack}) {
@@ -262,7 +262,7 @@ Test(protection, packets_are_tagged_by_umac_64) {
 
 namespace {
 
-// The implementations in this build supported by the processor.
+// Returns the implementations in this build that the processor supports.
 std::vector<std::unique_ptr<wire::Gcm>> all_gcms(const wire::Key& key) {
     std::vector<std::unique_ptr<wire::Gcm>> all;
     all.push_back(wire::make_gcm_by_nettle(key));

@@ -49,7 +49,7 @@ void check_exact(const Subset& subset, std::uint32_t members) {
     cr_assert(covered == subset, "not exact, or not in order, for %zu of %u", subset.size(), members);
 }
 
-// The existing blocks, with their members as bits.
+// Returns all blocks of a group, with their members as bits.
 std::vector<std::uint64_t> all_blocks(std::uint32_t members) {
     std::set<std::uint64_t> blocks;
     for (std::uint32_t level = 0; (1U << level) < 2 * members; ++level)

@@ -63,7 +63,7 @@ constexpr std::array kDatatypes = {
 struct Operator {
     const char* name;
     fi_op value;
-    bool reals, complexes;  // valid for these; integers have all operators
+    bool reals, complexes;  // whether valid for these; all operators are valid for integers
 };
 
 constexpr std::array kOperators = {
@@ -110,7 +110,7 @@ void store_real(std::byte* to, std::size_t bytes, Quad value) {
                 bytes);
 }
 
-// Start of the low-order bytes.
+// Returns the start of the `bytes` low-order bytes of a value.
 template <typename Bits>
 auto* low_bytes(Bits& bits, std::size_t bytes) {
     using Byte = std::conditional_t<std::is_const_v<Bits>, const std::byte, std::byte>;
@@ -188,7 +188,7 @@ Element combined(const Datatype& type, fi_op op, const Element& a, const Element
     }
 }
 
-// Ignores padding, and treats all NaNs as equal.
+// Whether two elements are equal: ignores padding, and treats all NaNs as equal.
 bool same(const Datatype& type, const std::byte* a, const std::byte* b) {
     if (type.sort != Sort::real && type.sort != Sort::complex) return std::memcmp(a, b, type.bytes) == 0;
     const std::size_t parts = type.sort == Sort::complex ? 2 : 1, part = type.bytes / parts;
@@ -202,7 +202,7 @@ bool same(const Datatype& type, const std::byte* a, const std::byte* b) {
     return true;
 }
 
-// Half of the elements come from a list of special values.
+// Draws elements; half of them come from a list of special values.
 class Drawing {
   public:
     void fill(const Datatype& type, std::byte* to, std::size_t elements) {

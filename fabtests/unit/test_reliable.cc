@@ -116,7 +116,7 @@ Test(reliable, a_sender_that_dies_with_a_debt_is_reported) {
     }
 }
 
-// The beginning of a message of many packets has arrived, and no packet is known to be missing.
+// A sender dies within a message: the receiver has the beginning, and does not know of a missing packet.
 Test(reliable, a_sleeping_receiver_detects_a_sender_that_dies_in_a_message) {
     Network network(9, 0);
     Node& dies = network.add(true, false);
@@ -231,7 +231,6 @@ Test(reliable, garbage_is_refused) {
     cr_assert(!decode({}).ok());
 }
 
-// The parts of a Protocol by themselves: when a hole is reported, and which members are known.
 Test(reliable_gap_timer, a_hole_is_reported_again_less_and_less_often) {
     GapTimer gap;
     cr_assert(gap.deadline() == kNever);

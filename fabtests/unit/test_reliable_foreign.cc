@@ -25,7 +25,7 @@ Packet join_of(MemberId from, std::uint8_t does) {
     return make({.kind = Kind::join, .flags = does, .size = 64, .group = 7, .from = from, .oldest = 1}, 0);
 }
 
-// Number of messages that a sender delivers to a receiver per second; `disturb` is called in each step.
+// Returns how many messages a sender delivers to a receiver in a second; `disturb` is called in each step.
 template <typename Disturb>
 std::uint64_t messages_in_a_second(Network& network, Node& sender, Disturb disturb) {
     const std::uint64_t before = sender.sent;
@@ -239,8 +239,8 @@ Test(reliable_foreign, a_member_without_an_answer_slows_a_sender_by_less_than_ha
     }
 }
 
-// The member receives, but its messages are lost for a while. The data kept for it have expired by then, and
-// the member is informed.
+// A member receives, but its messages are lost for a while. When they arrive again, the data kept for the
+// member have expired, and the member is informed.
 Test(reliable_foreign, a_late_answer_gets_expelled) {
     Network network(18, 0);
     Node& sender = network.add(true, false);
@@ -295,7 +295,7 @@ Test(reliable_foreign, a_member_without_an_answer_makes_room) {
 }
 
 Test(reliable_store, there_is_a_share_for_each_and_no_more_than_the_bound) {
-    // Shares of 10, and 20 for all.
+    // Two senders have a share of 10 each, and 20 belong to all.
     Store store(40, 2);
     cr_assert(store.take(0, 29));
     cr_assert_eq(store.left(), 1);

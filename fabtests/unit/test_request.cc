@@ -233,7 +233,7 @@ Test(request, from_the_extension) {
     cr_assert_eq(request.value().group, 11);
     given.size = sizeof given - 1;
     cr_assert_eq(make_request(given, 11).error().code, FI_EINVAL);
-    given.size = sizeof given + 64;  // from a later header
+    given.size = sizeof given + 64;  // as of a program built with a later header
     cr_assert(make_request(given, 11).ok());
 }
 

@@ -20,7 +20,7 @@ Source source_of(Rank rank) {
     return Source(6, static_cast<std::byte>(index_of(rank)));
 }
 
-// A credential is its payload behind a letter.
+// Returns a credential with this secret: in this test a credential is its payload behind a letter.
 wire::ByteString sealed(const wire::Key& secret) {
     wire::ByteString credential = payload_of(secret);
     credential.insert(credential.begin(), std::byte{'c'});
@@ -104,7 +104,7 @@ struct Requesters {
     std::vector<std::unique_ptr<Requester>> processes;
 };
 
-// A reply created by a process that knows the secret `by`.
+// Returns a reply by a process that has the secret `by`, with the secret `in_it`.
 Sent forged(const wire::KeyRequest& to, const wire::Key& in_it, const wire::Key& by, Rank from = Rank{0}) {
     const wire::ByteString message = wire::encode(wire::KeyReply{to.id, to.rank, to.nonce, sealed(in_it)});
     return {from, to.rank, wire::prove(message, wire::JoinKey(wire::derive(by, "key reply")))};
@@ -139,7 +139,7 @@ Test(secret_exchange, requests_are_repeated_but_not_fast) {
     for (const Sent& one : world.network) cr_assert_eq(one.bytes.size(), wire::kKeyRequestBytes);
 }
 
-// munged must have time for other programs.
+// After an invalid secret a member requests less often, so that munged has time for other programs.
 Test(secret_exchange, an_invalid_secret_makes_requests_rarer) {
     Requesters world(2);
     Requester& member = world.at(1);
@@ -183,7 +183,7 @@ Test(secret_exchange, requests_for_another_member_get_no_answer) {
     cr_assert_eq(send_request(0, counted_anew, Rank{1}), 2U, "a process that was started again");
 }
 
-// The join is over.
+// After its join is over, a member replies to no key request.
 Test(secret_exchange, a_member_that_left_sends_no_replies) {
     Requesters world(2);
     world.at(0).exchanges.remove(world.at(0).exchange);
@@ -198,7 +198,7 @@ Test(secret_exchange, replies_of_an_earlier_join_are_refused) {
     cr_assert(member.take(recorded));
     cr_assert(member.given.empty());
     cr_assert_eq(member.exchanges.foreign_datagrams(), 1U);
-    // With the correct nonce, which is visible on the wire, but the old tag.
+    // A replayed reply gets the correct nonce, which is visible on the wire, but keeps the old tag.
     auto reply =
         *wire::decode_key_reply(Bytes(recorded.bytes).first(recorded.bytes.size() - wire::kTagBytes));
     reply.nonce = 4711;

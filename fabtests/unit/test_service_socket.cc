@@ -1,4 +1,4 @@
-// How fast hellos are read.
+// How fast hellos (the first messages of joins) are read from the service socket.
 #include <criterion/criterion.h>
 
 #include "ports/service_pace.h"
@@ -21,7 +21,7 @@ Test(service_pace, a_joining_endpoint_reads_all_it_can) {
     }
 }
 
-// No hello, one less than the limit, and exactly the limit.
+// The socket has no hello, one hello less than the limit, or exactly as many as the limit.
 Test(service_pace, without_a_waiting_join_reads_are_limited) {
     for (const bool works : {false, true}) {
         const unsigned max = works ? ServicePace::kMaxAtWork : transport::Rendezvous::kReceiveLimit;

@@ -87,7 +87,7 @@ Test(simulator, every_root_and_the_sizes_at_the_edges) {
             }
 }
 
-// The limits of the values that a join may agree on.
+// The smallest and largest fragments and windows that a join may agree on.
 Test(simulator, smallest_and_largest_fragments_and_windows) {
     const struct {
         std::uint32_t fragment, window;

@@ -21,9 +21,10 @@ static Nanoseconds cost_of(Options options, Step step,
     script.push_back(step);
     script.resize(kAt + 10, broadcast(0, 8));
     options.in_flight = 1;
-    options.group().lossless_silence = {};  // as after a recent loss
+    // As in a group that has lost datagrams, whose timeouts are shorter.
+    options.group().lossless_silence = {};
     const Ran clean(options, script);
-    // Drops once per receiver: the root's second multicast arrives.
+    // Drops each chosen fragment once per receiver: the root's second multicast of it arrives.
     std::set<std::pair<FragmentIndex, Rank>> dropped;
     options.faults.drop = [&](const wire::Header& header, Rank to) {
         const bool carries = header.kind == wire::Kind::fragment || header.kind == wire::Kind::release;
@@ -62,8 +63,8 @@ Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
         }
 }
 
-// Broadcasts followed by a barrier each, so that only a timeout detects a loss: time until the last member
-// has the data, median over the broadcasts.
+// Returns the time until the last member has the data, median over broadcasts. A barrier follows each
+// broadcast, so that only a timeout detects a loss.
 static Nanoseconds last_member(engine::Repair repair, std::uint32_t members, std::uint64_t bytes,
                                double loss) {
     Options options = options_of(members, repair, 1);

@@ -43,8 +43,9 @@ Test(pacing, a_slow_member_does_not_turn_multicast_into_repair) {
         }
 }
 
-// A member without the last fragments before the root's pause stops the root, and every member receives
-// nothing. Repairs must consist mostly of lost fragments rather than of fragments still to be multicast.
+// The root pauses when its window is full. If a member then lacks the last fragments, the root stays stopped,
+// and no member receives anything. Repairs must then consist mostly of lost fragments rather than of
+// fragments that the root has not multicast yet.
 Test(pacing, losses_do_not_turn_multicast_into_repair) {
     double lost = 0, repaired = 0;
     for (std::uint64_t seed : seeds(1, 4)) {
@@ -59,7 +60,8 @@ Test(pacing, losses_do_not_turn_multicast_into_repair) {
     cr_assert_leq(repaired, 4 * lost, "%.0f repaired, %.0f lost", repaired, lost);
 }
 
-// Without a slow member the same takes a fraction of the time: so the test above did wait for the slow one.
+// Without a slow member the same operations take a fraction of the time: so the tests above wait for the slow
+// member.
 Test(pacing, only_a_slow_member_makes_it_slow) {
     const Options options = slow_options(engine::Repair::pull, 1);
     Options fast = options;

@@ -24,7 +24,8 @@ using Cut = std::function<bool(Rank from, Rank to)>;
 struct Outage {
     const char* name;
     Cut cut;
-    // The deaf and mute members of six at the end, if the outage stays.
+    // The deaf members (who receive no multicast) and the mute members (whose multicasts no member receives)
+    // of six at the end, if the outage stays.
     std::vector<std::uint32_t> deaf, mute;
     bool works;
 };
@@ -43,7 +44,7 @@ const Outage kOutages[] = {
      true},
 };
 
-// Cut from kCutAt until `heal`.
+// A run in which the outage lasts from kCutAt until `heal`.
 struct Run {
     Run(Options options, const Outage& outage, Nanoseconds heal, const std::vector<Step>& script) {
         options.faults.drop = [this, &outage, heal](const wire::Header& header, Rank to) {
@@ -128,7 +129,7 @@ Test(multicast_path, a_failed_path_is_not_used) {
     }
 }
 
-// No member receives from the only root.
+// No member receives the multicasts of the only root.
 Test(multicast_path, a_single_root) {
     for (std::uint32_t root : {0U, 2U}) {
         const Options options = outage_options(engine::Repair::pull, root);
@@ -262,7 +263,8 @@ Test(multicast_path, maps_that_overtake_and_are_late) {
         }
 }
 
-// In the middle of one large broadcast, with few operations around it, so that no reachability map helps.
+// The path fails in the middle of one large broadcast, with few operations around it, so that no new
+// reachability map (which members receive from which) helps.
 Test(multicast_path, dies_in_a_large_broadcast) {
     for (engine::Repair repair : kPolicies) {
         Options options = options_of(6, repair, 1);

@@ -12,7 +12,8 @@ TestSuite(simulator_ranges, .timeout = 600);
 
 namespace {
 
-// Members in runs of these lengths, each run in a range of its own.
+// Returns options of a group in runs of these lengths, each run a range of its own (a part of the group with
+// its own address).
 Options split(const std::vector<std::uint32_t>& lengths, bool relay,
               engine::Repair repair = engine::Repair::pull) {
     Options options = options_of(1, repair, 1);
@@ -44,7 +45,7 @@ void run_all(std::uint64_t seed, const Faults& faults) {
             }
 }
 
-// One broadcast from the first member, nothing lost.
+// A world after one broadcast from the first member, without losses.
 struct Once : Ran {
     Once(const std::vector<std::uint32_t>& lengths, bool relay, std::uint64_t bytes)
         : Ran(split(lengths, relay), {broadcast(0, bytes)}) {}
@@ -93,7 +94,7 @@ Test(simulator_ranges, deaf_members_and_deaf_ranges) {
         }
 }
 
-// The number of datagrams sent by the root in each form, and the absence of duplicates.
+// Checks the number of datagrams that the root sends in each form, and the absence of duplicates.
 Test(simulator_ranges, what_is_sent) {
     constexpr std::uint64_t kBytes = 100'000;
     const std::uint32_t fragments = engine::GroupConfig{}.fragments(kBytes);
@@ -115,7 +116,7 @@ Test(simulator_ranges, what_is_sent) {
 
 Test(simulator_ranges, a_range_without_an_able_leader_is_chained) {
     Options options = split({4, 4}, true);
-    // No member receives from members 4 to 7, but they receive.
+    // No member receives from members 4 to 7, but these members receive.
     options.faults.drop = [](const wire::Header& header, Rank) { return index_of(header.sender) >= 4; };
     const Ran world(options, {broadcast(0, 5000), barrier()});
     cr_assert_eq(world.total().fragments_relayed, 0);

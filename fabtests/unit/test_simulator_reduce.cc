@@ -7,7 +7,8 @@ using namespace mcastcoll::sim;
 
 TestSuite(reduction, .timeout = 600);
 
-// Sizes on both sides of every limit: inside the gather, one piece, retransmit buffer, window.
+// Returns reductions of sizes on both sides of every limit: inside the gather, one piece, retransmit buffer,
+// window.
 static std::vector<Step> all_sizes() {
     std::vector<Step> script;
     for (std::uint64_t bytes : {0U, 12U, 1020U, 1032U, 1428U, 8184U, 8196U, 60'000U, 400'008U})
@@ -93,7 +94,7 @@ Test(reduction, a_short_allreduce_takes_as_long_as_a_barrier) {
     cr_assert_eq(world.duration(3).value, barrier_time.value);
 }
 
-// Two levels of the tree and the multicast work at the same time: much less than the sum of their times.
+// Two levels of the tree and the multicast work at the same time, so the duration is much less than the sum.
 Test(reduction, long_vectors_are_pipelined) {
     Options options = options_of(21, engine::Repair::pull, 1);
     options.separated = true;

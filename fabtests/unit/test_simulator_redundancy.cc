@@ -20,7 +20,7 @@ Options lossy(std::uint32_t members, std::uint64_t seed, Redundancy redundancy, 
     return options;
 }
 
-// Quantile `share` of the steps' durations, each until its last member has finished.
+// Returns the quantile `share` of the steps' durations, each until its last member has finished.
 Nanoseconds late_one(const World& world, std::uint64_t from, std::uint64_t to, double share) {
     std::vector<Nanoseconds> times;
     for (std::uint64_t step = from; step < to; ++step) times.push_back(world.duration(step));
@@ -71,7 +71,7 @@ Test(redundant, losses_cost_hardly_any_time) {
         }
 }
 
-// The same for long messages, whose lost fragments are computed from parity.
+// Losses also cost hardly any time for long messages, whose lost fragments are computed from parity.
 Test(redundant, losses_of_long_messages_cost_hardly_any_time) {
     constexpr std::uint64_t kWarm = 60, kCounted = 240;
     for (std::uint32_t members : {8U, 16U}) {

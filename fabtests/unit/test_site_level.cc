@@ -1,4 +1,5 @@
-// The level between sites by itself: hellos, windows, and invalid messages.
+// The level between sites by itself: hellos (the first messages between two sites), windows, and invalid
+// messages.
 #include <criterion/criterion.h>
 
 #include <cerrno>
@@ -19,7 +20,7 @@ struct TwoSites {
     SiteLevel first, second;
 };
 
-// A broadcast whose data are complete.
+// Returns a broadcast whose data are complete.
 LevelOperation broadcast(std::vector<std::byte>& message) {
     LevelOperation operation;
     operation.buffer = message.data();
@@ -37,7 +38,7 @@ std::pair<int, std::size_t> deliver(SiteLevel& from, SiteLevel& to) {
     return sent;
 }
 
-// Shows which vector was the first operand.
+// An operator whose result shows which vector was the first operand.
 void twice_plus(void* out, const void* one, const void* other, std::size_t elements) {
     const auto *first = static_cast<const std::uint64_t*>(one),
                *second = static_cast<const std::uint64_t*>(other);
@@ -46,7 +47,7 @@ void twice_plus(void* out, const void* one, const void* other, std::size_t eleme
 
 }  // namespace
 
-// A message to a member that does not know the group yet is lost.
+// A hello is repeated, because a message to a member that has not formed the group yet is lost.
 Test(site_level, sites_send_hellos_until_they_are_answered) {
     TwoSites sites;
     SiteLevel &top = sites.first, &other = sites.second;
@@ -81,8 +82,8 @@ Test(site_level, lengths_that_differ_are_an_error) {
     cr_assert_eq(in.error, EMSGSIZE);
 }
 
-// A message each way at once, with the vectors combined in the order of sites on both sides; long ones there
-// and back.
+// Two sites exchange short vectors with a message each way at once, and combine them in the order of sites. A
+// long vector goes there, and the result back.
 Test(site_level, two_sites_exchange_what_is_short) {
     for (const std::size_t elements : {0UL, 1UL, 2048UL, 2049UL}) {
         for (const bool in_place : {false, true}) {

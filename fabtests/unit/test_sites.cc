@@ -34,7 +34,7 @@ std::uint64_t crossings(const TrafficByLink& step, std::uint64_t bytes) {
     return payload / bytes;
 }
 
-// Traffic on each link and into each machine in each step.
+// Runs all steps; returns the traffic on each link and into each machine in each step.
 std::vector<TrafficByLink> run_all(Simulation& world) {
     std::vector<TrafficByLink> steps;
     TrafficByLink before;
@@ -104,8 +104,8 @@ Test(sites, ours_crosses_each_link_of_a_mesh_once) {
     for (const std::uint64_t bytes : kSizes) expect_one_crossing(model, run_ours(model, bytes), bytes);
 }
 
-// Where all sites are connected to one, a flat tree from another site uses its link once for each site: the
-// network hides the star from the sites.
+// All sites are connected to site 0 only, which their flat tree does not take into account: a root in another
+// site uses its own link once for each other site.
 Test(sites, ours_in_a_star_is_flat) {
     const Model model = model_of({{2}, {2}, {2}}, false);
     const std::vector<TrafficByLink> steps = run_ours(model, 50'000);
@@ -177,7 +177,7 @@ Test(sites, trees_cross_as_often_as_they_know) {
     cr_assert_gt(max_into[2], 1);
 }
 
-// A message from memory, over the switch, and over the link, compared with the model.
+// A message takes its time through memory, over the switch, and over the link, as the model says.
 Test(sites, each_way_takes_its_time) {
     Model model = model_of({{2, 1}, {1}}, false);
     model.wan = {.latency = Nanoseconds::from_ms(1), .ns_per_byte = 10, .mesh = false};

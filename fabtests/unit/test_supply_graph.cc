@@ -22,7 +22,8 @@ bool contains(const RankList& list, Rank rank) {
     return std::find(list.begin(), list.end(), rank) != list.end();
 }
 
-// All reachability maps of groups of up to 4; for larger groups no member, one, some, or all unreachable.
+// Returns all reachability maps of groups of up to 4 members; for larger groups, maps with no member, one,
+// some, or all unreachable.
 std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (std::uint32_t n = 1; n <= 12; ++n) {

@@ -119,7 +119,7 @@ Test(topology_machine, xml_gives_what_was_written) {
   </object>
 </topology>
 )";
-    // As a resource manager would set it.
+    // hwloc reads the machine from this file, as a resource manager may set it.
     ::setenv("HWLOC_XMLFILE", path.c_str(), 1);
     auto read = Machine::of_this_system();
     if (!read && read.error().code == EOPNOTSUPP) cr_skip_test("built without hwloc");

@@ -16,7 +16,7 @@ using mcastcoll::test::place;
 
 namespace {
 
-// Of IPv4.
+// Parses an IPv4 address.
 std::vector<std::byte> address(const std::string& text) {
     std::vector<std::byte> bytes(4);
     cr_assert_eq(::inet_pton(AF_INET, text.c_str(), bytes.data()), 1);
@@ -29,7 +29,7 @@ Override words(const std::string& text) {
     return result.value();
 }
 
-// The error message contains all these parts.
+// Checks that the words were refused, with an error message that contains all these parts.
 void refused(const Result<Override>& result, const std::string& text, const std::vector<std::string>& parts) {
     cr_assert_not(result.ok(), "'%s' was taken", text.c_str());
     for (const std::string& part : parts)
@@ -198,10 +198,11 @@ Test(topology_sites, near_networks_are_one_site) {
     const std::vector<RoundTrip> campus{
         {0, 1, us(3000)}, {0, 2, us(90000)}, {1, 2, us(91000)}, {2, 3, us(40)}};
     cr_assert(merge_sites(4, campus) == (Sites{0, 0, 1, 1}));
-    // The same without a more distant network: 3 ms separate sites.
+    // Without a more distant network, 3 ms separate two sites.
     const std::vector<RoundTrip> two{{0, 1, us(3000)}, {2, 3, us(40)}};
     cr_assert(merge_sites(4, two) == (Sites{0, 1, 2, 2}));
-    // Ten times nearer than the farthest is not near enough.
+    // Networks more than 10 ms apart are separate sites, even if the others are more than ten times as far
+    // away.
     const std::vector<RoundTrip> far{{0, 1, us(40000)}, {0, 2, us(900000)}};
     cr_assert(merge_sites(3, far) == (Sites{0, 1, 2}));
     // Nearness is transitive, whatever the order.

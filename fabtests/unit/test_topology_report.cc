@@ -158,7 +158,8 @@ Test(topology_report, dead_processes_leave_nothing_behind) {
     int status = 0;
     cr_assert_eq(::waitpid(child, &status, 0), child);
     cr_assert(WIFSIGNALED(status));
-    // With this process's number, but another start time; with another pid namespace; and of no process.
+    // Reports with this process's number, but another start time; with another pid namespace; and of no
+    // process.
     struct stat own = {};
     cr_assert_eq(::stat("/proc/self/ns/pid", &own), 0);
     const auto self = static_cast<std::uint64_t>(::getpid());

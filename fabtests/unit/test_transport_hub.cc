@@ -22,7 +22,7 @@ TestSuite(transport_hub, .timeout = 300);
 
 namespace {
 
-// The nth of a family of addresses on one port.
+// Returns the nth of a family of addresses on one port.
 SocketAddress nth(const OneGroupOptions& options, std::uint32_t n) {
     return range_group_address(options.family, GroupKey{0x5ca1ab1e}, 3, n, options.group.port());
 }
@@ -34,7 +34,7 @@ void say(MulticastHub& hub, const SocketAddress& group, const std::string& text)
 
 using Texts = std::multiset<std::string>;
 
-// Texts that a hub receives until `enough` returns true.
+// Returns the texts that a hub receives until `enough` returns true.
 Texts receive_until(MulticastHub& hub, const std::function<bool(const Texts&)>& enough) {
     Texts texts;
     eventually(kEventTimeoutMs, [&] {
@@ -50,7 +50,7 @@ Texts receive(MulticastHub& hub, std::size_t count) {
     return receive_until(hub, [&](const Texts& texts) { return texts.size() >= count; });
 }
 
-// A marker message: everything sent before has arrived when the marker has.
+// Sends a marker, and returns what a hub receives up to it: everything sent before has then arrived.
 Texts receive_until_marked(MulticastHub& hub, MulticastHub& speaker, const SocketAddress& marked) {
     say(speaker, marked, "mark");
     Texts texts = receive_until(hub, [](const Texts& received) { return received.count("mark") > 0; });
@@ -202,7 +202,8 @@ Test(transport_hub, joining_and_leaving_leaves_nothing) {
     cr_assert_eq(open_descriptors(), before);
 }
 
-// Both senders of a hub, to two of its groups, in runs: messages to a group keep their order.
+// A hub sends runs of messages to two of its groups with both of its senders: messages to a group keep their
+// order.
 Test(transport_hub, runs_to_several_groups_keep_apart) {
     const auto options = multicast_options("lo", 4);
     auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));
@@ -247,7 +248,7 @@ Test(transport_hub, range_addresses_are_stable_and_apart) {
                  "[ff15:5a44:2f9e:59d6:f1bb:1e56:6507:a868]:20000");
 }
 
-// The child has the socket, too, with an unread datagram.
+// A child of fork() holds the socket, too, with an unread datagram.
 Test(transport_hub, what_was_left_is_no_news_though_a_child_of_fork_holds_it) {
     const auto options = multicast_options("lo", 4);
     auto hub = must(MulticastHub::open(options)), speaker = must(MulticastHub::open(options));

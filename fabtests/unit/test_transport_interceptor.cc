@@ -45,7 +45,7 @@ class Queue final : public MulticastTransport {
 
 struct Outcome {
     std::vector<std::string> received;
-    std::size_t lost = 0;  // of unduplicated datagrams
+    std::size_t lost = 0;  // sent minus received: the number of lost datagrams if none is duplicated
 };
 
 InterceptorSpec spec_of(std::string_view text) {

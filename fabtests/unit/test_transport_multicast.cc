@@ -33,7 +33,7 @@ bool send_text(OneGroup& transport, const std::string& header, const std::string
     return transport.send(std::span(&datagram, 1)).accepted == 1;
 }
 
-// Receives until `count` datagrams have arrived.
+// Receives `count` datagrams and returns their texts.
 std::vector<std::string> receive_texts(OneGroup& transport, std::size_t count,
                                        SocketAddress* source = nullptr) {
     std::vector<std::string> texts;
@@ -90,7 +90,7 @@ int member(const OneGroupOptions& options, const SocketAddress& root, int count,
     return next == count && in_order ? 0 : 1;
 }
 
-// Runs in a process at the far end of the cable, with the address of the root.
+// A function that runs in a process at the far end of the cable, and gets the root's address.
 using FarBody = std::function<int(const OneGroupOptions&, const SocketAddress& root, const Pipe& ready)>;
 
 FarHost::Body far_body(OneGroupOptions options, const FarBody& body) {
@@ -102,7 +102,7 @@ FarHost::Body far_body(OneGroupOptions options, const FarBody& body) {
     };
 }
 
-// Sends the root's address, and waits until the body is ready for it.
+// Sends the root's address to the far host, and waits until its function is ready to receive from the root.
 void start(const FarHost& far, const OneGroup& root) {
     const SocketAddress address = root.local_address();
     cr_assert_eq(far.go.put_all(&address, sizeof address), 0);
@@ -125,15 +125,15 @@ Sent send_texts(OneGroup& transport, const std::vector<std::string>& texts) {
     return transport.send(datagrams);
 }
 
-// A datagram with distinct contents.
+// Returns a datagram with contents that depend on its number.
 std::string numbered(std::size_t number, std::size_t size) {
     std::string text(size, '\0');
     for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>(number * 31 + i * 7 + i / 256);
     return text;
 }
 
-// Batches of 1 to 100 datagrams: equal sizes, a short last datagram, a short or an empty datagram inside or
-// last, and growing sizes.
+// Returns batches of 1 to 100 datagrams: equal sizes, a short last datagram, a short or an empty datagram
+// inside or last, and growing sizes.
 std::vector<std::vector<std::string>> run_shapes(std::size_t max_payload) {
     const std::size_t full = std::min<std::size_t>(max_payload, 1472);
     std::vector<std::vector<std::string>> shapes;
@@ -214,8 +214,8 @@ Test(transport_multicast, crosses_a_cable) {
     cr_assert_eq(far.wait(), 0);
 }
 
-// Every shape of a run, and sequences that only look like one: after each, receivers with and without support
-// for runs have got the same datagrams.
+// Sends every shape of a run (datagrams in one system call), and sequences that only look like a run: after
+// each, receivers with and without support for runs have got the same datagrams.
 void runs_arrive(const std::string& interface, int family, bool offload) {
     auto options = multicast_options(interface, family);
     auto taking = must(OneGroup::open(options));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPayload = 64;
 
-// Accepts this many datagrams until the test adds room.
+// A transport that accepts `room` datagrams, until the test adds room.
 struct Narrow final : MulticastTransport {
     std::size_t room = 0;
     std::string poison;                                       // a payload that can never be sent

@@ -56,7 +56,7 @@ RendezvousSource place(Bytes address, unsigned attempt) {
     return RendezvousSource::candidate(address, attempt).value();
 }
 
-// Index of the bound candidate among those of its address.
+// Returns which of the candidate ports of its address a rendezvous socket is bound to.
 unsigned candidate_of(const Rendezvous& bound, Bytes own_address) {
     unsigned i = 0;
     while (i < kRendezvousCandidates && bound.local() != place(own_address, i)) ++i;

@@ -1,5 +1,5 @@
-// PeerWatch against real processes: busy, stopped, killed, unreachable; and shortages of descriptors or watch
-// points.
+// PeerWatch, which detects the death of peers, against real processes: busy, stopped, killed, unreachable;
+// and shortages of descriptors or of watch points (where peers watch a process).
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <poll.h>
@@ -49,7 +49,7 @@ WatchPoint receive_point(const Pipe& pipe, bool by_tcp = false) {
     return by_tcp ? over_tcp(point) : point;
 }
 
-// Deaths detected within the time; returns early when there are `expected` ones.
+// Returns the deaths detected within the time, or as soon as there are `expected` deaths.
 std::vector<PeerWatch::Death> deaths(PeerWatch& watch, std::size_t expected, int milliseconds) {
     std::vector<PeerWatch::Death> found;
     eventually(milliseconds, [&] {
@@ -66,7 +66,7 @@ void expect_reason(const PeerWatch::Death& death, const std::string& part) {
               death.reason.c_str());
 }
 
-// The milliseconds that the reason states after `text`; -1 if it states none.
+// Returns the milliseconds that the reason states after `text`; -1 if it states none.
 long ms_after(const std::string& text, const std::string& reason) {
     const std::size_t at = reason.find(text);
     long ms = -1;
@@ -81,7 +81,7 @@ void stopped_lives_killed_is_dead(const PeerWatchOptions& options, bool by_tcp) 
     cr_assert(watch->watch(7, receive_point(pipe, by_tcp), now()).ok());
     cr_assert(deaths(*watch, 1, 100).empty());
     child.signal(SIGSTOP);
-    // Longer than the timeout, and than keepalive at its fastest.
+    // Waits longer than the timeout, and than keepalive at its fastest.
     cr_assert(deaths(*watch, 1, 4000).empty(), "a stopped process is alive");
     child.signal(SIGKILL);
     pollfd entry{watch->descriptor(), POLLIN, 0};
@@ -115,7 +115,7 @@ class Descriptors {
     rlimit before_{};
 };
 
-// Number of the next descriptor to be opened.
+// Returns the number of the next descriptor to be opened.
 int next_descriptor() {
     const int next = ::dup(STDERR_FILENO);
     cr_assert(next >= 0);
@@ -123,7 +123,7 @@ int next_descriptor() {
     return next;
 }
 
-// For the near end of the cable; there() is the same for the far end.
+// Returns options for the near end of the cable; there() returns those for the far end.
 PeerWatchOptions here(std::int64_t timeout_ms) {
     return {SocketAddress::parse("10.77.0.1").value(), timeout_ms};
 }
@@ -302,8 +302,8 @@ Test(transport_watch, a_look_finds_a_host_that_was_started_again) {
     expect_reason(found[0], "has ended");
 }
 
-// From no descriptors to enough, while look() is called again and again: living and reachable peers are
-// watched, and all others are reported lost in time.
+// With every limit from no descriptors to enough, while look() is called again and again: living and
+// reachable peers are watched for their death, and all others are reported lost in time.
 Test(transport_watch, every_number_of_descriptors_comes_to_an_end) {
     constexpr std::int64_t kTimeoutMs = 200;
     constexpr PeerWatch::Id kNeighbour = 1, kByTcp = 2, kSilent = 3;

@@ -1,5 +1,6 @@
-// PeerWatch: which events count as a death. Temporary silence, non-members that fill the backlog, children of
-// fork() with a dead peer's sockets, gateways accepting on behalf of others.
+// PeerWatch, which detects the death of peers: which events count as a death. Temporary silence, non-members
+// that fill the backlog, children of fork() with a dead peer's sockets, gateways accepting on behalf of
+// others.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
@@ -36,7 +37,8 @@ int live(const PeerWatchOptions& options, const Pipe& point, const std::function
     for (;;) ::pause();
 }
 
-// Watch point of a peer watched over TCP, on whichever host.
+// Reads a peer's watch point (where it is watched for its death), so that the peer is watched over TCP on any
+// host.
 WatchPoint point_of(const Pipe& pipe) {
     std::array<std::byte, kWatchPointBytes> encoded;
     cr_assert(pipe.get_all(encoded.data(), encoded.size(), kEventTimeoutMs));
@@ -71,7 +73,7 @@ bool connects(PeerWatch& watch) {
     });
 }
 
-// Idle connections.
+// Opens connections and sends nothing.
 std::vector<FileDescriptor> idle_connections(const SocketAddress& to, unsigned count) {
     std::vector<FileDescriptor> all;
     for (unsigned i = 0; i < count; ++i) {

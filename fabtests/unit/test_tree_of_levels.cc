@@ -24,7 +24,7 @@ topology::Algorithm draw_algorithm(levels::Random& random, Level level) {
     }
 }
 
-// Members on a few sites, segments and hosts; some have unknown levels, and some levels are off.
+// Draws members on a few sites, segments and hosts; some have unknown levels, and some levels are off.
 Drawn draw(levels::Random& random) {
     Drawn drawn;
     drawn.places.resize(1 + random() % 24);
@@ -39,8 +39,8 @@ Drawn draw(levels::Random& random) {
     return drawn;
 }
 
-// The previous member among the hosts of its segment: with multicast the sender itself, otherwise the
-// supplier in the engine.
+// Returns the parent of a leader among the hosts of its segment: with multicast the sender itself, otherwise
+// the member that answers its NAKs.
 std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t sender,
                                 const topology::Algorithm& algorithm) {
     if (algorithm.shape().name == "multicast") return own.segment()[sender];
@@ -50,7 +50,7 @@ std::uint32_t before_in_segment(const levels::Placement& own, std::uint32_t send
         engine::SupplyGraph(hosts).supplier(rank_of(sender), rank_of(own.segment_self()), arity))];
 }
 
-// The member from which this rank received the group's last broadcast.
+// Returns the member from which a rank received the group's last broadcast.
 std::uint32_t received_from(levels::Group& group, std::uint32_t rank, const topology::Policy& policy) {
     if (const auto sender = group.sender_to(rank)) return *sender;
     const levels::Placement& own = *group.member(rank).placement;

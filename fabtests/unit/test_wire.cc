@@ -128,7 +128,8 @@ Test(wire, every_single_bit_flip_is_refused) {
     }
 }
 
-// With a correct checksum, so that the tested reason applies; the first applicable reason is reported.
+// The packets have a correct checksum, so that the tested reason applies; the first applicable reason is
+// reported.
 Test(wire, each_refusal_has_its_reason) {
     const auto good = packet_of(kSample, bytes_of("data"));
     auto refusal_with = [&](std::size_t offset, unsigned value) {

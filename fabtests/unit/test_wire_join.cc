@@ -230,7 +230,7 @@ Test(wire_join, waiting_round_trip) {
     refuse_all_damage(good);
 }
 
-// The common part of joins of all versions.
+// A hello of any version begins with a common part, by which another version is detected and answered.
 Test(wire_join, other_versions_are_detected_and_answered) {
     ByteString old = encode(sample_hello());
     cr_assert(!wire::decode_foreign_hello(old), "its own version is not foreign");

@@ -1,4 +1,5 @@
-// The members' addresses in a welcome: their small size, and the refusal of malformed tables.
+// The members' addresses in a welcome (rank 0's answer to the members of a join): their small size, and the
+// refusal of malformed tables.
 #include <criterion/criterion.h>
 #include <zstd.h>
 
@@ -24,14 +25,14 @@ std::vector<std::uint8_t> ranges(std::size_t members) {
     return result;
 }
 
-// Every eighth process has restarted, and counts its joins anew.
+// Returns counts of joins: every eighth process has restarted, and counts anew.
 std::vector<std::uint32_t> sequences(std::size_t members) {
     std::vector<std::uint32_t> result(members, 70'000);
     for (std::size_t rank = 5; rank < members; rank += 8) result[rank] = 1;
     return result;
 }
 
-// With every other part at its maximum length.
+// Returns the size of a welcome with these peers, and every other part at its maximum length.
 std::size_t welcome_bytes(const std::vector<wire::Peer>& peers) {
     std::mt19937_64 random{3};
     const auto drawn = [&](std::size_t length) {
@@ -65,8 +66,8 @@ ByteString joined(ByteString first, const ByteString& second) {
     return first;
 }
 
-// The table of members without any address: ranges, the first byte of all distances between ranks, the second
-// ..., those of sequences.
+// Returns the table of members without any address: ranges, then the first byte of all distances between
+// ranks, the second byte of all, and so on, then those of the sequences.
 ByteString empty_strings(std::size_t members) {
     ByteString table(13 * members);
     std::fill_n(table.begin() + static_cast<std::ptrdiff_t>(4 * members), members, std::byte{1});

@@ -62,7 +62,7 @@ class Pipe {
     Pipe& operator=(const Pipe&) = delete;
     ~Pipe();
     void put(char word) const;
-    // Returns -1 if nothing arrived in time.
+    // Returns the next byte, or -1 if none arrived in time.
     int get(int milliseconds) const;
     int put_all(const void* data, std::size_t size) const;
     bool get_all(void* data, std::size_t size, int milliseconds) const;
@@ -92,15 +92,15 @@ struct OneGroupOptions : transport::UdpMulticastOptions {
     bool loop = true;
 };
 
-// A random multicast group on this interface.
+// Returns options with a random multicast group on this interface.
 OneGroupOptions multicast_options(const std::string& interface, int family);
 
-// A hub with one joined group, and the sends to this group.
+// A hub (the sockets for many groups) that has joined one group, and sends to it.
 struct OneGroup {
     static Result<std::unique_ptr<OneGroup>> open(const OneGroupOptions& options);
 
     transport::Sent send(std::span<const transport::Datagram> datagrams) { return hub->send(datagrams, to); }
-    // Source address of its packets.
+    // The source address of the packets sent here.
     transport::SocketAddress local_address() const {
         return transport::SocketAddress::of_socket(sender->descriptor()).value();
     }

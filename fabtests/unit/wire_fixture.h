@@ -7,7 +7,7 @@
 
 namespace mcastcoll::test {
 
-// CRC-32C computed bit by bit, over all bytes except the checksum's four.
+// Writes the checksum of a message: CRC-32C, computed bit by bit, over all bytes except the checksum's four.
 inline void put_checksum(wire::ByteString& bytes) {
     std::uint32_t crc = UINT32_MAX;
     for (std::size_t i = 0; i < bytes.size(); ++i) {

@@ -24,7 +24,7 @@ SocketAddress address(const char* text) {
     return SocketAddress::parse(text).value();
 }
 
-// From 10.9.0.1 to 239.1.2.3, with its checksum.
+// The IPv4 header of a datagram from 10.9.0.1 to 239.1.2.3, with its checksum.
 constexpr std::array<unsigned, 20> kV4 = {0x45, 0, 0,  0x40, 0, 0, 0x40, 0, 1, 17,
                                           0,    0, 10, 9,    0, 1, 239,  1, 2, 3};
 

@@ -294,7 +294,7 @@ Test(verbs_failures, joining_fails_at_every_step_and_works_afterwards) {
     nothing_is_left();
 }
 
-// As when a subnet manager is replaced.
+// The network ends a membership, as when a subnet manager is replaced.
 Test(verbs_failures, what_the_network_ends_is_joined_again) {
     {
         const VerbsOwner a = open_or_fail(options_of_device(0)), b = open_or_fail(options_of_device(1));

@@ -51,7 +51,7 @@ Test(verbs_groups, shares_are_counted) {
     cr_assert_eq(receive(*hubs.b, 1).size(), 1);
 }
 
-// Up to the device's limit, which may be lower.
+// Joins a thousand groups, or as many as the device's limit allows.
 Test(verbs_groups, a_thousand_groups_on_one_queue_pair) {
     Hubs hubs;
     constexpr std::uint32_t kGroups = 1000;
@@ -105,7 +105,8 @@ Test(verbs_groups, what_is_no_group_is_refused) {
     }
 }
 
-// As with chained ranges. Before any group is joined, the transport does not know how groups are reached.
+// Sends to groups without a membership, as to chained ranges (the addresses of other parts of a group).
+// Before any group is joined, the transport does not know how groups are reached.
 Test(verbs_groups, sends_to_what_is_not_joined) {
     Hubs hubs;
     const SocketAddress group = group_number(1);

@@ -68,7 +68,8 @@ Test(verbs_queue, own_copies_are_dropped) {
     cr_assert_geq(receive(*pair.b, 10).size(), 10);
 }
 
-// More than all rings hold, in order, without loss: the receiver keeps up.
+// Sends more datagrams than all rings hold. They arrive in order and without loss, since the receiver keeps
+// up.
 Test(verbs_queue, rings_go_round) {
     Pair pair;
     constexpr unsigned kCount = 1500;
@@ -118,7 +119,7 @@ Test(verbs_queue, waiting_rings_for_what_comes) {
     cr_assert(pair.b->prepare_wait());
 }
 
-// Like two processes of one host.
+// Two queue pairs of one device receive each other's datagrams, like two processes of one host.
 Test(verbs_queue, queue_pairs_of_one_device_receive_each_other) {
     Pair pair;
     const VerbsOwner other = open_or_fail(pair.here);

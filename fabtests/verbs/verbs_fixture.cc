@@ -52,7 +52,7 @@ std::string bytes_of(std::size_t size, unsigned seed) {
 }
 
 void say(transport::VerbsTransport& hub, const transport::SocketAddress& group, const std::string& text) {
-    // In two parts, like a header and a payload.
+    // Sends the datagram in two parts, like a header and a payload.
     const Bytes bytes = std::as_bytes(std::span(text));
     const std::size_t head = std::min<std::size_t>(bytes.size(), 24);
     const transport::Datagram datagram{bytes.first(head), bytes.subspan(head)};

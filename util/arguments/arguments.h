@@ -20,10 +20,10 @@ namespace mcastcoll {
 
 class Arguments {
   public:
-    // Returns the error in a word; empty if the word is right.
+    // Checks one value of an option: returns an error message, or an empty string if the value is right.
     using Check = std::function<std::string(const std::string&)>;
 
-    // Further properties of an option.
+    // Restricts the values of an option, after Arguments::option() has added it.
     class Option {
       public:
         explicit Option(CLI::Option* option) : option_(option) {}
@@ -52,18 +52,18 @@ class Arguments {
     Arguments(const Arguments&) = delete;
     Arguments& operator=(const Arguments&) = delete;
 
-    // `names` is "--count" or "-n,--count"; the value in `value` is the default, shown in the help. Value: a
-    // string, a number, either of them optional, or a vector of them.
+    // `names` is "--count" or "-n,--count"; `value` has the default, shown in the help. The type Value is a
+    // string, a number, a std::optional of either, or a vector of either.
     template <typename Value>
     Option option(const std::string& names, Value& value, const std::string& help);
     void flag(const std::string& names, bool& value, const std::string& help);
-    // Call after all options: --help then shows only these options, in the order in which they were added, on
-    // one screen; --help-all shows all options, their bounds, and the remark. Without this call --help shows
-    // all options.
+    // Makes --help show only these options, in the order in which they were added, on one screen; --help-all
+    // then shows all options, their bounds, and the remark. Call after all options; without this call --help
+    // shows all options.
     void daily(std::initializer_list<const char*> names, std::string remark = {});
 
-    // The exit status if the program must end at once: 0 after --help or --version, 2 after an error message
-    // on stderr.
+    // Parses the command line. Returns an exit status if the program must end at once: 0 after --help or
+    // --version, 2 after an error message on stderr.
     std::optional<int> parse(int argc, char** argv);
     bool given(const std::string& name) const;
     const std::string& program() const;

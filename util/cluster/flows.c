@@ -175,7 +175,8 @@ static int stream(const char* host, int port, int connections, int mbytes) {
         for (int i = 0; i < connections; i++) {
             if (polled[i].fd < 0 || !polled[i].revents) continue;
             if (left[i] == 0) {  // the sink closes after the last byte
-                if (recv(polled[i].fd, block, 1, MSG_DONTWAIT) != 0) die("the end");
+                if (recv(polled[i].fd, block, 1, MSG_DONTWAIT) != 0)
+                    die("the sink sends data instead of closing the connection");
                 close(polled[i].fd);
                 polled[i].fd = -1;
                 open--;

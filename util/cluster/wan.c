@@ -51,7 +51,7 @@ struct counters {
 };
 _Static_assert(sizeof(struct counters) == 64, "crossings reads eight numbers a direction");
 
-// One direction. Packets come due in the order of arrival, so a ring suffices as the timer queue.
+// One direction of the link. Packets come due in the order of arrival, so a ring suffices as the timer queue.
 struct direction {
     int from, to;
     int64_t wire_free_at;  // when the last accepted packet has left the near end
@@ -195,7 +195,7 @@ static void wait_for(struct direction d[2], int timer, int64_t due) {
     struct pollfd fds[3] = {{d[0].from, POLLIN, 0}, {d[1].from, POLLIN, 0}, {timer, POLLIN, 0}};
     if (poll(fds, 3, -1) < 0 && errno != EINTR) die("poll");
     uint64_t expirations;
-    if (read(timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN) die("timer");
+    if (read(timer, &expirations, sizeof expirations) < 0 && errno != EAGAIN) die("cannot read the timer");
 }
 
 int main(int argc, char** argv) {
@@ -215,11 +215,12 @@ int main(int argc, char** argv) {
     struct counters* counters = map_counters(argc > 9 ? argv[9] : NULL);
     struct direction d[2] = {{.counters = &counters[0]}, {.counters = &counters[1]}};
     for (int i = 0; i < 2; i++)
-        if (!(d[i].ring = calloc(kSlots, sizeof *d[i].ring))) die("memory");
+        if (!(d[i].ring = calloc(kSlots, sizeof *d[i].ring)))
+            die("cannot allocate the queue of packets in flight");
     d[0].from = d[1].to = open_tun(argv[1], argv[2]);
     d[0].to = d[1].from = open_tun(argv[3], argv[4]);
     int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (timer < 0) die("timerfd");
+    if (timer < 0) die("cannot create the timer");
     prctl(PR_SET_TIMERSLACK, 1000);
     run_before_others();
     for (;;) {

@@ -1,5 +1,5 @@
 // The entries of a copy: the files, folders and links of the sources, in the order in which they are made,
-// and the parsing of targets. The parts with text are pure; list_sources() reads the disk.
+// and the parsing of targets. Only list_sources() reads the disk; the other functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -28,25 +28,25 @@ struct Entry {
 
 using Catalogue = std::vector<Entry>;
 
-// The last component of each source, its name below the target. "" for ".", which means the contents; an
-// error for "/" and "..", and for two sources with the same name.
+// Returns the last component of each source, which is its name below the target: "" for ".", which means the
+// contents. Returns an error for "/" and "..", and for two sources with the same name.
 Result<std::vector<std::string>> names_of(const std::vector<std::string>& sources);
 
-// `into`: sources go below the target under their names; else the target is the copy of the only source. A
-// source that cannot be read, or is neither file, folder nor symbolic link, is left out, with a line in
-// `complaints`.
+// Lists all entries of the sources. If `into` is true, each source is copied below the target under its name;
+// otherwise the target itself becomes the copy of the only source. A source that cannot be read, or is
+// neither file, folder nor symbolic link, is left out, with a line in `complaints`.
 Catalogue list_sources(const std::vector<std::string>& sources, const std::vector<std::string>& names,
                        bool into, std::vector<std::string>& complaints);
 
 std::string as_bytes_of(const Catalogue& catalogue);
-// Rejects entries that lead out of the target.
+// Parses the output of as_bytes_of(). Rejects entries that lead out of the target.
 Result<Catalogue> parse_catalogue(std::string_view bytes);
 
-// The target on one host: %h is the host's name, %% a percent sign.
+// Returns the target on one host: replaces %h by the host's name, and %% by a percent sign.
 Result<std::string> target_on(std::string_view target, std::string_view host);
 
-// The name of an incomplete file. The name depends on the source's size and time, so a changed source has
-// another name.
+// The temporary name of an incomplete file. The name depends on the source's size and time, so the partial
+// file of an earlier version of the source is not continued.
 std::string partial_name(std::string_view name, const Entry& entry);
 // The name of the file to which a partial file belongs; "" for other names.
 std::string_view name_of_partial(std::string_view name);

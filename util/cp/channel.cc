@@ -122,7 +122,7 @@ Result<void> Channel::form(const std::vector<std::string>& names, const std::str
     return await_join();
 }
 
-// The provider's timeout of a join bounds the loop.
+// Waits for the end of the join, which comes at the latest with the provider's join timeout.
 Result<void> Channel::await_join() {
     for (;;) {
         std::uint32_t event = 0;

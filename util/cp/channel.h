@@ -23,10 +23,10 @@ class Channel {
     struct Ticket {
         fi_context2 space{};  // for the provider; must come first
         bool done = false;
-        int error = 0;  // positive
+        int error = 0;  // an errno value
     };
 
-    // `address`: this host's own, as text.
+    // `address` is this host's IP address, as text.
     static Result<std::unique_ptr<Channel>> open(const std::string& address);
     ~Channel();
     Channel(const Channel&) = delete;
@@ -38,8 +38,8 @@ class Channel {
         return group_ != nullptr && names == names_;
     }
     // Forms a group of the endpoints with these names, the same list on all hosts; the first endpoint is the
-    // root of every broadcast. The new group replaces an earlier group. `comm_key` is the key of the n-th
-    // group, where n counts all attempts.
+    // root of every broadcast. The new group replaces an earlier group. `comm_key` is
+    // HostSet::comm_key(attempts()): each attempt has its own key.
     Result<void> form(const std::vector<std::string>& names, const std::string& comm_key);
     std::uint32_t attempts() const { return attempts_; }
     Result<void> start(void* buffer, std::size_t size, Ticket& ticket);

@@ -14,14 +14,15 @@ inline constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kAhead = 2;  // chunks whose sizes are announced in advance
 
 inline constexpr std::size_t kHeaderBytes = 16;
-inline constexpr std::size_t kHeadBytes = 1 + 8 + 8;  // of a record; its bytes follow
+// The head of a record: its act and two numbers. The record's bytes follow.
+inline constexpr std::size_t kHeadBytes = 1 + 8 + 8;
 
 using Chunk = std::shared_ptr<std::string>;
 
-// A number in a header or in a record's head.
+// Read and write a number in a header or in a record's head.
 std::uint64_t number_at(std::string_view bytes, std::size_t offset);
 void put_number(std::string& bytes, std::size_t offset, std::uint64_t number);
-// Fields of the header.
+// Read and write the fields of a chunk's header: its number, and the size of the chunk two places later.
 std::uint64_t number_of(const std::string& chunk);
 std::uint64_t size_ahead(const std::string& chunk);  // 0: no such chunk
 void set_size_ahead(std::string& chunk, std::uint64_t size);

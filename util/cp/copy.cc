@@ -190,7 +190,7 @@ Result<void> Copy::share_catalogue() {
         for (const std::string& what : summary_.complaints) say("{}: {}\n", kProgram, what);
         source.start_text(as_bytes_of(catalogue_));
     }
-    // By then the head has listed all sources.
+    // The head takes part when it has listed all sources, so the other hosts wait as long as that may take.
     if (const auto listed = exchange("", host_set_.is_head() ? kExchange_s : kList_s); !listed)
         return listed.error();
     std::string text;

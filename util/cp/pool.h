@@ -17,7 +17,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     explicit Pool(std::size_t max) : max_(max) {}
     // Waits for a buffer, at most ten seconds; then allocates one more.
     Chunk take();
-    // Ends all waits.
+    // Lifts the limit `max`, so that no thread waits in take() any longer.
     void open_up();
 
   private:

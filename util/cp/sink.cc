@@ -31,7 +31,7 @@ bool grants_rights(std::uint32_t mode) {
     return (mode & (S_ISUID | S_ISGID)) != 0;
 }
 
-// Whether the file is the source's, as far as can be determined without reading it.
+// Whether the target's file equals the source, as far as can be determined without reading it.
 bool is_complete(const struct stat& found, const Entry& entry) {
     const bool same = S_ISREG(found.st_mode) && static_cast<std::uint64_t>(found.st_size) == entry.size &&
                       found.st_mtim.tv_sec == entry.modified_s && found.st_mtim.tv_nsec == entry.modified_ns;
@@ -80,7 +80,8 @@ bool Sink::is_blocked(const Entry& entry) const {
     return !entry.path.empty() && blocked_.contains(entry.path.substr(0, entry.path.rfind('/')));
 }
 
-// An interrupted copy may still be writing the data it had received.
+// Locks a partial file. Waits while the process of an interrupted copy still writes the data that it
+// received.
 bool Sink::lock(int file) {
     for (; ::flock(file, LOCK_EX | LOCK_NB) != 0; --lock_tries_) {
         if (errno != EWOULDBLOCK || lock_tries_ <= 0) return false;
@@ -109,8 +110,8 @@ std::vector<std::uint64_t> Sink::survey() {
     return positions_;
 }
 
-// Removes partial files of earlier versions of these sources, and no other files. A locked file is being
-// written.
+// Removes partial files of earlier versions of these sources, and no other files. A locked file stays, since
+// another process is writing it.
 void Sink::remove_stale() {
     struct Own {
         const Entry* one;  // any entry of the folder
@@ -267,14 +268,14 @@ bool Sink::open_partial(Open& open, std::uint64_t position) {
         const auto is = place.look(place.name);
         // A folder of that name would prevent the final rename.
         if (is && S_ISDIR(is->st_mode)) return errno = EISDIR, false;
-        // Another host or process may have completed the file meanwhile.
+        // Another process, or another host with the same disk, may have completed the file meanwhile.
         if (is && is_complete(*is, catalogue_[open.entry])) {
             positions_[open.entry] = kComplete;
             return errno = 0, false;
         }
         struct stat found {};
         open.file = open_or_make(open);
-        const bool retry = !open.file.valid() && errno == EEXIST;  // made meanwhile
+        const bool retry = !open.file.valid() && errno == EEXIST;  // another process has just made it
         if (!retry && (!open.file.valid() || !lock(open.file.get()) || ::fstat(open.file.get(), &found) != 0))
             return false;
         if (!retry && is_same(place.look(open.partial), found)) break;
@@ -297,7 +298,8 @@ void Sink::add_data(std::uint64_t offset, std::string_view bytes) {
     const std::uint64_t size = catalogue_[open_->entry].size;
     const bool fits = offset >= open_->digested && offset <= size && bytes.size() <= size - offset;
     if (!fits || !write_all(open_->file.get(), bytes, offset)) {
-        note(open_->path, fits ? std::strerror(errno) : "is out of order, or longer than it was");
+        note(open_->path,
+             fits ? std::strerror(errno) : "its data is out of order, or longer than its listed size");
         return drop_open(false);  // a file that cannot be completed would only take up space
     }
     open_->digest.add_zeros(offset - open_->digested);

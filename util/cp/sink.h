@@ -1,7 +1,7 @@
 // The writing side of a host: a survey of existing files, and a thread that writes the contents of chunks.
 //
-// A file is written under a temporary name in the same folder, and renamed when its digest equals the
-// reader's digest. Copying continues after an error of a file.
+// A file is written under a temporary name in the same folder, and renamed when its digest equals the digest
+// sent by the head. An error in one file does not stop the copying of the other files.
 //
 // Root may write into folders of other users, who can put any entry there at any time. So root continues a
 // partial file, or accepts a file as complete, only if no other user can still write to the file. Set-user-ID
@@ -30,8 +30,8 @@ class Sink {
     Sink(const Sink&) = delete;
     Sink& operator=(const Sink&) = delete;
 
-    // Makes folders, and removes partial files of other sources with these names. Returns the position from
-    // which each file is needed here; kComplete for complete files.
+    // Makes folders, and removes partial files of earlier versions of the sources. Returns for each entry the
+    // position from which its data is needed here; kComplete for complete files.
     std::vector<std::uint64_t> survey();
     // Makes links, and starts the thread.
     void start(Queue& chunks);

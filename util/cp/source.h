@@ -15,7 +15,7 @@
 
 namespace mcastcoll::cp {
 
-// The position of a file that exists already, with the source's size and time.
+// The start position of a file that needs no data: the target has it, with the source's size and time.
 inline constexpr std::uint64_t kComplete = UINT64_MAX;
 
 class Source {
@@ -25,13 +25,14 @@ class Source {
     Source(const Source&) = delete;
     Source& operator=(const Source&) = delete;
 
-    // Call one of the two start functions.
+    // Starts the thread, which sends this text. Call this or start_files().
     void start_text(std::string text);
-    // `positions`: the start position of each entry.
+    // Starts the thread, which sends the files from their start positions; `positions` has one for each
+    // entry.
     void start_files(const Catalogue& catalogue, std::vector<std::uint64_t> positions);
 
     std::uint64_t bytes_read() const { return bytes_read_; }  // without holes
-    // Valid when the queue is closed.
+    // Errors of single sources; valid when the queue is closed.
     const std::vector<std::string>& complaints() const { return complaints_; }
 
   private:
@@ -54,7 +55,7 @@ class Source {
 
 // Reads `size` bytes at the offset; false if the file is shorter, or on an error.
 bool read_all(int descriptor, char* to, std::size_t size, std::uint64_t offset);
-// Adds the first `size` bytes of the file.
+// Adds the first `size` bytes of the file to the digest; false if the file is shorter, or on an error.
 bool add_beginning(Digest& digest, int descriptor, std::uint64_t size);
 
 }  // namespace mcastcoll::cp

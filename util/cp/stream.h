@@ -27,7 +27,8 @@ class Stream {
     // `channel`: nullptr on a head without other hosts.
     Stream(hostset::HostSet& host_set, Channel* channel, std::shared_ptr<Pool> pool, Callbacks callbacks);
 
-    // On the head: the chunks; on other hosts nullptr.
+    // Returns when all survivors have all chunks. `chunks` is the queue of chunks to send on the head,
+    // nullptr on other hosts.
     Result<void> run(Queue* chunks);
 
   private:
@@ -61,9 +62,9 @@ class Stream {
     std::uint64_t fetched_ = 0;  // number after the last chunk of the history
     std::uint64_t next_ = 0;     // chunks with lower numbers have been consumed here
     bool done_ = false;
-    std::deque<std::uint64_t> sizes_;  // of the next chunks
+    std::deque<std::uint64_t> sizes_;  // sizes of the next chunks
     std::deque<Flight> flights_;
-    std::uint64_t failures_ = 0;  // in a row
+    std::uint64_t failures_ = 0;  // consecutive failures of groups
     std::string failure_;
 };
 

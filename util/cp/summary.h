@@ -16,7 +16,7 @@ struct Summary {
     std::map<std::string, std::string> failed;  // hosts, and reasons
     std::vector<std::string> complaints;        // about sources
 
-    // 0; 1 if any part failed; 2 if no host has a copy.
+    // The program's exit status: 0 on success, 1 if any part failed, 2 if no host has a copy.
     int code() const;
 };
 std::string as_json(const Summary& summary);

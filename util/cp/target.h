@@ -36,9 +36,10 @@ class Target {
     FileDescriptor folder_;  // opened on the first use of an entry below the target
 };
 
-// Opens a folder below `base` without following links: one call if the kernel has openat2(), otherwise one
-// call per folder.
+// Opens a folder below `base` without following links: by one openat2() if the kernel has it, otherwise by
+// open_step_by_step().
 FileDescriptor open_beneath(int base, const std::string& path);
+// Does the same with one openat() for each folder of the path.
 FileDescriptor open_step_by_step(int base, const std::string& path);
 
 }  // namespace mcastcoll::cp

@@ -327,7 +327,8 @@ Test(copy, a_link_that_takes_a_folders_place_is_not_followed) {
     cr_assert(::stat((outside.path + "/e").c_str(), &found) == 0 && (found.st_mode & 07777) == 0700);
 }
 
-// The same on the reading side, while the sources are listed and afterwards.
+// A symbolic link replaces a source folder, while the sources are listed or afterwards: files behind the link
+// are not read.
 Test(copy, a_link_that_takes_a_sources_place_is_not_read) {
     const Folder from, to, outside;
     const std::string source = from.path + "/s", folder = source + "/d";
@@ -391,7 +392,7 @@ Test(copy, root_does_not_take_files_planted_by_other_users) {
     cr_assert_eq(carry(source, to.path)->files_written(), 0U);  // now complete
     std::filesystem::create_hard_link(target, second);
     cr_assert_eq(carry(source, to.path)->files_written(), 1U);
-    // Put there during the copy.
+    // The other user's file appears during the copy.
     const auto replace = [&] { std::filesystem::remove(target), plant(kOtherUser); };
     cr_assert_gt(carry(source, to.path, SIZE_MAX, nullptr, true, replace)->failures(), 0U);
     cr_assert_neq(mode_of(target), 04755U);
@@ -439,7 +440,7 @@ Test(copy, data_beyond_the_end_is_refused) {
         sink.start(chunks);
         sink.finish();
         const bool fits = offset <= 10;
-        cr_assert_eq(sink.failure().find("longer than it was") == std::string::npos, fits, "%s",
+        cr_assert_eq(sink.failure().find("longer than its listed size") == std::string::npos, fits, "%s",
                      sink.failure().c_str());
     }
 }

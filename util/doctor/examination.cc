@@ -145,8 +145,8 @@ class Examination {
         if (started)
             for (Stream& stream : started->send(repeated_loads(), alone))
                 own_.sent.push_back(std::move(stream));
-        if (auto exchanged = exchange_facts(); !exchanged)
-            return exchanged.error();  // for the numbers of datagrams sent
+        // The facts now have the numbers of datagrams sent.
+        if (auto exchanged = exchange_facts(); !exchanged) return exchanged.error();
         if (started) {
             std::vector<std::vector<Stream>> sent;
             for (const auto& host : facts_.hosts) sent.push_back(host ? host->sent : std::vector<Stream>());

@@ -18,27 +18,28 @@ namespace mcastcoll::doctor {
 struct PhaseLoad {
     Phase phase{};
     std::uint64_t datagrams = 0;
-    std::size_t bytes = 0;   // of each
-    std::uint64_t mbit = 0;  // 0: `at_once` together, then a pause
+    std::size_t bytes = 0;   // of each datagram
+    std::uint64_t mbit = 0;  // rate; 0: `at_once` datagrams together, then a pause
     std::uint64_t at_once = 1;
 };
-// The phases of a turn, which takes a second at most; less among many hosts. `window`: datagrams that a root
-// may have in flight.
+// Returns the phases of a host's turn, which takes a second at most, and less with many hosts. `window` is
+// the number of datagrams that a root may have in flight.
 std::vector<PhaseLoad> loads_of_turn(std::size_t datagram_bytes, std::uint64_t window, std::uint64_t top_mbit,
                                      unsigned hosts);
 std::vector<PhaseLoad> repeated_loads();
 
 class Experiment {
   public:
-    // Joins the group and begins to listen. `key`: the same on all hosts, unique to this experiment.
+    // Joins the group and begins to listen. `key` is the same on all hosts and unique to this experiment:
+    // other datagrams are ignored.
     static Result<std::unique_ptr<Experiment>> open(const transport::UdpMulticastOptions& options,
                                                     const transport::SocketAddress& group, std::uint64_t key,
                                                     unsigned self, unsigned members);
     ~Experiment();
 
-    // Sends during this host's turn. `loop`: processes of this host receive, too.
+    // Sends these phases in this host's turn. `loop`: whether processes of this host receive them, too.
     std::vector<Stream> send(const std::vector<PhaseLoad>& loads, bool loop);
-    // Ends listening. `sent`: by each member.
+    // Ends listening, and returns what this process received. `sent` has the streams of each member.
     std::vector<ReceivedStream> received(const std::vector<std::vector<Stream>>& sent);
     std::uint64_t overflows() const { return overflows_; }
 

@@ -123,16 +123,16 @@ struct Host {
     Firewall firewall;
     Querier querier;
     std::optional<EndToEnd> end_to_end;
-    bool sends = false;  // sends in the experiment: one member of each host does
+    bool sends = false;  // whether this member sends in the experiment: one member of each host does
     std::vector<Stream> sent;
     std::vector<ReceivedStream> received;
     std::uint64_t overflows = 0;  // datagrams, or runs of datagrams, lost at a full receive buffer
 };
 
-// RFC 3376 and 3810.
+// The default interval of general queries (RFC 3376 and RFC 3810).
 inline constexpr unsigned kUsualQueryInterval_s = 125;
 
-// All started members, in order; no facts if the member did not report.
+// What all started members have observed, in the order of ranks; no facts of a member that did not report.
 struct Facts {
     std::vector<std::optional<Host>> hosts;
     std::vector<std::string> names;  // empty: the head leads without taking part

@@ -278,7 +278,7 @@ std::optional<Group> take_orders(int from) {
     return group;
 }
 
-// Empty on success.
+// Forms the group, and runs a barrier and a broadcast. Returns an error message, or "" on success.
 std::string try_group(std::vector<std::unique_ptr<Member>>& members, Group& group) {
     try {
         if (group.addresses.size() == 1) {

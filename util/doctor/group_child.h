@@ -11,7 +11,8 @@ namespace mcastcoll::doctor {
 bool write_frame(int descriptor, const std::string& text);
 std::optional<std::string> read_frame(int descriptor, const Deadline& deadline);
 
-// Runs the process: reports the opened endpoint, receives the members, reports the result.
+// The main function of the process: reports the opened endpoint, receives the members' addresses, and reports
+// the result. `from` and `to` are the descriptors of pipes from and to the parent.
 int run_group_process(int from, int to);
 
 }  // namespace mcastcoll::doctor

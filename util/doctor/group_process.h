@@ -25,7 +25,7 @@ class GroupProcess {
 
     Opened opened();
     // Runs the group; `addresses` has all members, including this one. A single member opens a second
-    // endpoint, to have a peer. `comm_key`: of the group, for fi_av_set().
+    // endpoint, to have a peer. `comm_key` is the group's key for fi_av_set().
     EndToEnd run(const std::vector<std::string>& addresses, unsigned self, const std::string& comm_key);
 
   private:

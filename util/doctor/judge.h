@@ -5,7 +5,7 @@
 
 namespace mcastcoll::doctor {
 
-enum class Severity : std::uint8_t { note, limits, broken };  // also the exit code
+enum class Severity : std::uint8_t { note, limits, broken };  // the worst one is the exit code
 
 struct Finding {
     std::string id;  // for programs; does not change between versions

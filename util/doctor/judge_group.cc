@@ -6,7 +6,7 @@
 namespace mcastcoll::doctor {
 namespace {
 
-// For a time without a query that was too short.
+// The remark when no query has arrived, but the wait was too short to prove that there is no querier.
 std::string proves_nothing(unsigned interval_s) {
     const unsigned surely_s = interval_s + 5, forgotten_s = 2 * interval_s + 50;
     return fmt::format(

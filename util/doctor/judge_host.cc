@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr std::uint64_t kMinShm = 64 * kMiB, kMinFree = 16 * kMiB;
-constexpr std::uint64_t kMinLocked = 16 * kMiB;  // 1,024 datagrams of 4 KiB to receive, and as much again
+constexpr std::uint64_t kMinLocked = 16 * kMiB;  // 4 MiB for 1,024 receive buffers of 4 KiB, and a reserve
 constexpr std::uint64_t kMinFiles = 1024;
 
 void judge_shared_memory(Judging& judging) {

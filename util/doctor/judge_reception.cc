@@ -101,7 +101,7 @@ void Reception::judge() {
                                   judging_.found("subnets-differ") ? " of its subnet" : ""));
 }
 
-// For a single host: whether its multicasts return to the host.
+// Judges a single host: whether its own multicasts return to it.
 void Reception::judge_alone() {
     const unsigned self = senders_.front();
     const Count own = count(self, self, {Phase::small});

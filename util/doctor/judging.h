@@ -19,7 +19,7 @@ class Judging {
     std::vector<unsigned> senders() const;
     std::string names(const std::vector<unsigned>& hosts) const;
 
-    // Merges equal findings of several hosts.
+    // Records a finding about these hosts; equal findings of several hosts become one.
     void find(Finding finding, const std::vector<unsigned>& hosts = {});
     void fine(std::string line);
     // Records `finding` for the present members where `wrong` is true; if there are none, records `otherwise`
@@ -41,17 +41,16 @@ class Judging {
     Diagnosis diagnosis_;
 };
 
-// judge_libraries.cc, judge_host.cc, judge_network.cc
-void judge_libraries(Judging& judging);
-void judge_machine(Judging& judging);
-void judge_memory(Judging& judging);
-void judge_rdma(Judging& judging);
-void judge_interface(Judging& judging);
-void judge_reception(Judging& judging);
-void judge_querier(Judging& judging);
-void judge_group(Judging& judging);
+void judge_libraries(Judging& judging);  // judge_libraries.cc
+void judge_machine(Judging& judging);    // judge_host.cc
+void judge_memory(Judging& judging);     // judge_host.cc
+void judge_rdma(Judging& judging);       // judge_host.cc
+void judge_interface(Judging& judging);  // judge_interface.cc
+void judge_reception(Judging& judging);  // judge_reception.cc
+void judge_querier(Judging& judging);    // judge_group.cc
+void judge_group(Judging& judging);      // judge_group.cc
 
-// 4194304 is "4 MiB".
+// Returns a size with a binary unit: "4 MiB" for 4194304.
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace mcastcoll::doctor

@@ -27,7 +27,8 @@ namespace {
 
 constexpr unsigned kSeconds = 20;  // time limit of a program that only lists components
 
-// "Open MPI v4.1.4" and "MPICH Version:           4.0.2": the last word of the first nonempty line.
+// Returns the last word of the first nonempty line: the version in "Open MPI v4.1.4" and in
+// "MPICH Version:           4.0.2".
 std::string last_field(const std::string& text) {
     const auto begin = text.find_first_not_of(" \n");
     if (begin == std::string::npos) return {};

@@ -20,7 +20,8 @@ std::uint64_t limit_of(int resource) {
     return limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 }
 
-// Two children of this process have the same relation as two ranks on a host.
+// Whether a process can read another's memory. Two children of this process have the same relation as two
+// ranks on a host.
 Look<bool> read_a_sibling() {
     static volatile std::uint64_t word = 0;
     const pid_t read_from = ::fork();

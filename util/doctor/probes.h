@@ -15,8 +15,8 @@ Memory look_at_memory();
 // libraries.cc. Leaves `provider` and `inner` to the process that opens an endpoint (group_process.h).
 Libraries look_at_libraries();
 
-// network.cc: the interface of the provider's choice, and its sockets. The choice is reused by the
-// experiment.
+// network.cc: the interface that the provider would choose, and its sockets. The experiment uses the same
+// interface.
 struct OpenedNetwork {
     Network facts;
     std::optional<ports::MulticastChoice> choice;  // empty: no interface for multicast
@@ -33,8 +33,9 @@ Firewall look_at_firewall(const std::string& interface, int port, int family);
 
 // system.cc: common functions of probes.
 
-// The first line of a file, or why it cannot be read.
+// Returns the first line of a file, or why it cannot be read.
 Look<std::string> first_line(const std::string& path);
+// Returns the number in a file's first line.
 Look<std::uint64_t> number_in(const std::string& path);
 struct Ran {
     int code = -1;  // -1: did not start, or did not end in time

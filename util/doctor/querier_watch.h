@@ -13,7 +13,7 @@ namespace mcastcoll::doctor {
 class QuerierWatch {
   public:
     QuerierWatch(const transport::Interface& interface, int family);
-    // Returns the query received since construction; waits until construction is this long ago.
+    // Waits until this many seconds after construction. Returns the querier whose query has arrived, if any.
     Querier wait(double seconds);
 
   private:

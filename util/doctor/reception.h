@@ -10,7 +10,7 @@
 
 namespace mcastcoll::doctor {
 
-// Out of some hundred datagrams at a low rate: fewer losses are attributed to chance or a moment's load.
+// Fewer lost datagrams, of some hundred at a low rate, are attributed to chance or to a moment's load.
 inline constexpr std::uint64_t kFewLost = 3;
 
 class Reception {
@@ -30,7 +30,7 @@ class Reception {
   private:
     Count count(unsigned from, unsigned to, std::initializer_list<Phase> phases) const;
     bool receives(unsigned to, unsigned from) const { return count(from, to, {Phase::small}).got > 0; }
-    // From all members from which this member receives any datagram.
+    // Counts the datagrams from all members from which this member receives any.
     Count count_from_all(unsigned to, std::initializer_list<Phase> phases) const;
     // Why the member's kernel does not send multicasts; empty if it does.
     std::string refusal(unsigned at) const;

@@ -76,7 +76,8 @@ class Writer {
     std::string out_;
 };
 
-// For all datagrams except the phase after the wait: "." all received, "-" none, else the share lost.
+// A cell of the matrix, from all phases but the one after the wait: "." if all datagrams were received, "-"
+// if none, else the lost share.
 std::string cell(const Host& from, const Host& to, unsigned from_at) {
     std::uint64_t sent = 0, got = 0;
     for (const Stream& stream : from.sent)
@@ -90,7 +91,7 @@ std::string cell(const Host& from, const Host& to, unsigned from_at) {
     return lost < 0.1 ? "<0.1" : fmt::format("{:.1f}", lost);
 }
 
-// For people, one sentence replaces a large table without losses.
+// Whether no datagram was lost between the senders: for people, one sentence then replaces a large table.
 bool is_spotless(const Facts& facts, const std::vector<unsigned>& senders) {
     for (const unsigned to : senders)
         for (const unsigned from : senders)

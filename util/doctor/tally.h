@@ -13,7 +13,7 @@ class Tally {
     static constexpr std::uint32_t kMax = 1 << 16;  // datagrams of a stream
 
     void take(std::uint32_t number);
-    // `sent`: datagrams of the stream.
+    // `sent` is the number of datagrams that the sender sent.
     ReceivedStream result(unsigned from, Phase phase, std::uint64_t sent) const;
 
   private:

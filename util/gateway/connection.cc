@@ -58,7 +58,7 @@ void Connection::on_events(std::uint32_t events) {
         peer_.session().drain(channel_);
         if (!socket_.valid()) return;
     }
-    // After the end of input has been read, no read reports an error: it must be queried.
+    // After the end of input no read() follows that would report the error of a broken socket.
     if (broken_ && read_all_) return fail();
     pump();
 }

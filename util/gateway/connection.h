@@ -18,8 +18,8 @@ class Peer;
 
 class Connection final : public Watched {
   public:
-    // For a local process that has sent its preface, or, with `preface`, a new connection to a local process:
-    // the preface is sent once connected.
+    // Without `preface`, takes the socket of a local process, which has sent its preface (preface.h). With
+    // `preface`, takes a new connection to a local process, and sends it the preface once connected.
     Connection(Peer& peer, session::ChannelId channel, FileDescriptor socket,
                const std::optional<Preface>& preface);
 
@@ -30,7 +30,7 @@ class Connection final : public Watched {
     void finish();
     void close(bool with_reset);
     int descriptor() const { return socket_.get(); }
-    // Handles the end of the time limit.
+    // Closes the connection when its time limit (Peer::waiting()) has ended.
     void on_deadline();
 
   private:

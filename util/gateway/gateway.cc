@@ -51,7 +51,7 @@ Result<void> Gateway::watch_signals() {
     return shared_.loop.add(signals_.get(), *this, EPOLLIN);
 }
 
-// New connections, or a signal.
+// Handles events of the listening socket and of the signals' descriptor.
 void Gateway::on_events(std::uint32_t) {
     signalfd_siginfo info;
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) begin_to_end();
@@ -66,7 +66,8 @@ void Gateway::accept_all() {
                                       SOCK_NONBLOCK | SOCK_CLOEXEC));
         if (!socket.valid()) {
             if (errno == EAGAIN) accepting_ = false;
-            // An error of one connection does not affect the next. A lack of descriptors does, so then wait.
+            // An error of one connection does not affect the next. A lack of descriptors or memory does: then
+            // wait.
             if (errno != EMFILE && errno != ENFILE && errno != ENOBUFS && errno != ENOMEM) continue;
             accepting_ = false;
             accept_again_ = shared_.now() + kNoDescriptors;
@@ -143,7 +144,7 @@ void Gateway::begin_to_end() {
         end_now_ = true;
         return;
     }
-    shared_.log("received a signal to end");
+    shared_.log("received a signal: refuses new connections, and ends with the last one, or after --drain");
     shared_.draining = true;
     drained_at_ = shared_.now() + shared_.settings.drain;
     listener_.reset();
@@ -180,7 +181,7 @@ int Gateway::run() {
         if (!shared_.draining) continue;
         const bool late = end_now_ || drained_at_ <= shared_.now();
         if (shared_.connections == 0) {
-            // The last frames are still to be written and acknowledged.
+            // Waits until the last frames have been written and acknowledged.
             const bool done = std::ranges::all_of(peers_, [](const auto& peer) {
                 return peer->session().outbound().memory_held() == 0 || peer->session().streams_up() == 0;
             });

@@ -29,11 +29,11 @@ class Gateway final : public Watched {
     const std::vector<std::unique_ptr<Peer>>& peers() const { return peers_; }
     std::size_t pending_connections() const { return pending_.size(); }
 
-    // From a process of this site or on this machine.
+    // Whether a connection comes from a process of this site or on this machine.
     bool is_of_site(const Endpoint& from, const Endpoint& to) const;
-    // From another site's gateway.
+    // Whether the host is another site's gateway.
     bool is_gateway(const Endpoint& host) const;
-    // nullptr for the own site, and for nullptr.
+    // Returns the peer for another site; nullptr for this gateway's own site, and if `site` is nullptr.
     Peer* peer_of(const sites::Site* site) const;
 
     // The status page. Rebuilding takes an eighth of this thread's time at most, however often the page is

@@ -1,4 +1,4 @@
-// The life of a stream: hello and welcome (session/hello.h), and its input and output.
+// The life of a stream: hello and welcome (its first messages, session/hello.h), and its input and output.
 #include "gateway/link.h"
 
 #include <errno.h>
@@ -22,11 +22,11 @@ constexpr std::size_t kReceiveBuffer = 512 * 1024;
 constexpr std::size_t kLargestFrame = session::kHeaderSize + session::kMaxPayload;
 constexpr std::size_t kBatch = 256 * 1024;
 constexpr std::size_t kBatchFrames = 64;
-constexpr std::size_t kSealedBatch = 64 * 1024;  // cannot be given back
+constexpr std::size_t kSealedBatch = 64 * 1024;  // bytes encrypted at once: these frames cannot be given back
 static_assert(kReceiveBuffer >= 2 * kLargestFrame);
 constexpr const char* kNoFrame = "it sent invalid data instead of a frame";
 
-// Bytes unsent or unacknowledged.
+// The bytes in a socket's send queue: unsent or unacknowledged.
 int queued_in(int descriptor) {
     int bytes = 0;
     return ioctl(descriptor, SIOCOUTQ, &bytes) == 0 ? bytes : 0;
@@ -55,7 +55,8 @@ Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDesc
     set_option(descriptor, SOL_SOCKET, SO_MAX_PACING_RATE, std::uint64_t{1} << 40);
     const Nanoseconds silence = shared_.settings.silence;
     set_option(descriptor, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence.value / 1'000'000));
-    // Checked for support at the start; accepted sockets need the option again.
+    // An error is ignored, since the gateway has checked at its start that the kernel has this congestion
+    // control.
     const std::string& congestion = shared_.settings.sites.sessions.congestion;
     if (!congestion.empty()) (void)set_congestion(descriptor, congestion).ok();
 }
@@ -70,7 +71,7 @@ Link::Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDesc
            const session::Hello& hello, std::unique_ptr<Tls> tls)
     : Link(owner, shared, session, std::move(socket), hello, std::move(tls), false) {}
 
-// On a new connection everything of this size fits; otherwise the connection is faulty.
+// Sends a hello or a welcome, which fits into the buffer of a new connection unless the connection is faulty.
 bool Link::put(Bytes bytes) {
     std::size_t sent = 0;
     if (tls_ != nullptr ? tls_->write(bytes) && tls_->flush()
@@ -87,7 +88,7 @@ void Link::connected() {
     shake_hands();
 }
 
-// The connector's side; PendingConnection has the acceptor's side.
+// Does the connector's part of the TLS handshake; PendingConnection does the acceptor's part.
 void Link::shake_hands() {
     const Tls::Progress progress = tls_ == nullptr ? Tls::Progress::done : tls_->shake_hands();
     if (tls_ != nullptr && !tls_->flush()) return close("it does not accept the hello");

@@ -1,4 +1,5 @@
-// A stream of a gateway session: a TCP connection between two gateways, from the hello on.
+// A stream of a gateway session: a TCP connection between two gateways, from the hello on (the connector's
+// first message, session/hello.h).
 #pragma once
 
 #include <sys/uio.h>
@@ -19,10 +20,11 @@ class Link final : public Watched {
         std::uint64_t sent = 0, received = 0, idle_restarts = 0;
     };
 
-    // Outgoing connection; sends this hello once connected.
+    // Takes an outgoing connection, and sends `hello` once connected.
     Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
          const session::Hello& hello);
-    // Incoming connection with this hello of the peer; welcome() must follow. tls: null without a key.
+    // Takes an incoming connection whose hello has been read; the caller must then call welcome(). `tls` is
+    // null without a key.
     Link(LinkOwner& owner, Shared& shared, session::Session& session, FileDescriptor socket,
          const session::Hello& hello, std::unique_ptr<Tls> tls);
 
@@ -30,7 +32,7 @@ class Link final : public Watched {
     // Sends the acceptor's first frame; separate from the constructor, because it may fail.
     void welcome(const session::Welcome& answer);
     // Writes frames of the session for this stream: at least one frame, and no more than fit into `max`
-    // bytes including the last. Returns true if more frames may be pending and the socket accepted these.
+    // bytes including the last. Returns true if the socket accepted them and more frames may be pending.
     bool write(Nanoseconds now, std::size_t max);
     // Valid once the link is up.
     StreamRoom& room() { return room_; }

@@ -14,7 +14,7 @@ class Link;
 
 class LinkOwner {
   public:
-    // For the connector: returns false if the link must be closed.
+    // Called on the connector when the acceptor's welcome arrives. Returns false if the link must be closed.
     virtual bool welcomed(Link& link, const session::Welcome& welcome) = 0;
     virtual void link_up(Link& link, std::uint32_t window) = 0;
     virtual void link_closed(Link& link, bool was_up, const std::string& why) = 0;

@@ -16,7 +16,7 @@
 
 namespace mcastcoll::gateway {
 
-// Reads in a row before other sockets get their turn.
+// The number of reads from one socket before other sockets get their turn.
 inline constexpr unsigned kReadsInARow = 4;
 
 class Loop {
@@ -24,17 +24,18 @@ class Loop {
     Result<void> open();
     Result<void> add(int descriptor, Watched& watched,
                      std::uint32_t events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
-    // Only for a descriptor that stays open; close() removes a descriptor by itself.
+    // Removes a descriptor that stays open; close() removes a descriptor by itself.
     void remove(int descriptor);
-    // Waits until an event arrives or the time comes, and dispatches events. spin: polls for this long,
-    // yielding the core in between, before it sleeps.
+    // Waits until an event arrives or the time `until` comes, and dispatches events. Before it sleeps, it
+    // polls for the time `spin`, and yields the core between polls.
     void run_once(Nanoseconds until, Nanoseconds spin);
     // Destroys `watched` after the pending events have been dispatched, since some of them may refer to it.
     void delete_later(std::unique_ptr<Watched> watched) { deferred_.push_back(std::move(watched)); }
 
     // Time of the last return from the kernel.
     Nanoseconds now() const { return now_; }
-    // How much longer than requested the last wait, and the work before it, took: this process did not run.
+    // How late the last wait ended, after the requested time or the previous wait: if long, this process was
+    // suspended.
     Nanoseconds overslept() const { return overslept_; }
 
   private:

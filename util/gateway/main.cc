@@ -74,7 +74,7 @@ Nanoseconds seconds(double count) {
     return {static_cast<std::int64_t>(count * 1e9)};
 }
 
-// Derives the settings without an option.
+// Reads the sites file and the key file, and completes the settings from them and from the options.
 Result<void> settle(Command& command) {
     auto sites = sites::read_sites(command.sites);
     if (!sites) return sites.error();

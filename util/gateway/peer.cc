@@ -17,7 +17,7 @@ constexpr Nanoseconds kFirstPause = Nanoseconds::from_ms(50), kLongestPause = Na
 constexpr Nanoseconds kWaitingEach = Nanoseconds::from_ms(100);
 constexpr unsigned kRounds = 8;
 
-// Never 0.
+// Returns a random session number, which is never 0.
 std::uint64_t draw_session_id() {
     std::uint64_t number = 0;
     while (number == 0)
@@ -84,7 +84,7 @@ void Peer::accept(FileDescriptor socket, const session::Hello& theirs, std::uniq
 }
 
 bool Peer::welcomed(Link& link, const session::Welcome& welcome) {
-    if (link.session_id() != session_id_) return false;  // the hello precedes the loss of the state
+    if (link.session_id() != session_id_) return false;  // the session was dropped after this link's hello
     if (welcome.peer_session != session_id_ || (bound_to_ != 0 && bound_to_ != welcome.session)) {
         violation_ = "the gateway there has restarted";
         return false;
@@ -120,7 +120,8 @@ void Peer::link_closed(Link& link, bool was_up, const std::string& why) {
 // Resets all connections; frames of the old session are no longer accepted.
 void Peer::abandon(const std::string& why) {
     if (bound_to_ != 0 || session_.channels() > 0)
-        shared_.log(fmt::format("the state of the session to {} is dropped: {}", site_.name, why));
+        shared_.log(fmt::format("the session to {} is dropped, which resets its {} connections: {}",
+                                site_.name, connections_.size(), why));
     for (auto& link : links_)
         if (link != nullptr) link->close("the session's state was dropped");
     session_id_ = draw_session_id();
@@ -159,8 +160,8 @@ void Peer::opened(session::ChannelId channel, Bytes bytes) {
     };
     const auto refuse_target = [&](std::uint64_t& counter, const sites::Endpoint& source,
                                    const sites::Endpoint& target, const char* why) {
-        shared_.warn(fmt::format("the gateway of {} requested a forbidden connection from {} to {}: {}",
-                                 site_.name, source.to_string(), target.to_string(), why));
+        shared_.warn(fmt::format("a connection from {} to {}, requested by the gateway of {}, is refused: {}",
+                                 source.to_string(), target.to_string(), site_.name, why));
         refuse(counter);
     };
     const auto preface = decode_preface(bytes);

@@ -28,7 +28,7 @@ class Peer final : public session::Host, public LinkOwner {
     session::Session& session() { return session_; }
     const session::Session& session() const { return session_; }
     const sites::Site& site() const { return site_; }
-    // The gateway with the lesser site name connects to the other.
+    // Whether this gateway connects to the other: the gateway with the lesser site name does.
     bool connects() const { return connects_; }
     std::size_t connections() const { return connections_.size(); }
     const std::string& last_failure() const { return last_failure_; }
@@ -36,12 +36,12 @@ class Peer final : public session::Host, public LinkOwner {
 
     // Connects a local process with a remote one; resets the socket on failure.
     void adopt(FileDescriptor socket, const Preface& preface);
-    // The hello of this side.
+    // The hello of this gateway for one of the streams.
     session::Hello own_hello(unsigned stream) const;
     // Takes over a connection from the peer's gateway, authenticated if there is a key.
     void accept(FileDescriptor socket, const session::Hello& theirs, std::unique_ptr<Tls> tls);
 
-    // LinkOwner.
+    // Overrides of LinkOwner.
     bool welcomed(Link& link, const session::Welcome& welcome) override;
     void link_up(Link& link, std::uint32_t window) override;
     void link_closed(Link& link, bool was_up, const std::string& why) override;
@@ -49,7 +49,7 @@ class Peer final : public session::Host, public LinkOwner {
         violation_ = "the gateway there breaks the protocol: " + what;
     }
 
-    // For connections.
+    // Functions for connections.
     Shared& shared() { return shared_; }
     session::FramePointer& scratch() { return scratch_; }
     // Size of a bulk frame.
@@ -68,7 +68,7 @@ class Peer final : public session::Host, public LinkOwner {
     void reset_all();
     void look_at_links(Nanoseconds now);
 
-    // session::Host.
+    // Overrides of session::Host.
     void opened(session::ChannelId channel, Bytes preface) override;
     std::size_t deliver(session::ChannelId channel, Bytes bytes) override;
     void finished(session::ChannelId channel) override;

@@ -6,7 +6,8 @@
 namespace mcastcoll::gateway {
 namespace {
 
-// A frame takes a stream this long, to bound the delay of its last piece; and is longer than urgent frames.
+// A bulk frame is as long as a stream can send in this time, to bound the delay of the frame's last piece,
+// and longer than urgent frames.
 constexpr std::uint64_t kFrameTime_ms = 5;
 constexpr std::uint64_t kMinFrame = 2 * session::kUrgent;
 constexpr std::size_t kLittle = 64 * 1024;

@@ -100,7 +100,7 @@ void PendingConnection::refuse(std::uint64_t& counter) {
 }
 
 void PendingConnection::refuse(std::uint64_t& counter, const std::string& why) {
-    shared_.warn(fmt::format("{} is refused: {}", host_.to_string(), why));
+    shared_.warn(fmt::format("a connection from {} is refused: {}", host_.to_string(), why));
     refuse(counter);
 }
 
@@ -158,12 +158,13 @@ void PendingConnection::go_on_with_tls() {
         taken = tls_->read(MutableBytes(input_).subspan(size_, session::kHelloSize - size_), true);
         size_ += taken.size;
     }
-    // Sends alerts, too.
+    // After a failure this sends the TLS alert.
     if (!tls_->flush()) return close();
     if (size_ == session::kHelloSize) return on_hello(Bytes(input_).first(size_));
     if (taken.progress == Tls::Progress::failed) {
         ++shared_.counters.wrong_keys;
-        shared_.warn(fmt::format("refused {}: no TLS: {}", host_.to_string(), tls_->failure()));
+        shared_.warn(
+            fmt::format("a connection from {} is refused: no TLS: {}", host_.to_string(), tls_->failure()));
     }
     if (taken.progress != Tls::Progress::waiting) close();
 }

@@ -29,7 +29,7 @@ class PendingConnection final : public Watched {
     void on_events(std::uint32_t events) override;
     void close();
     Nanoseconds deadline() const { return deadline_; }
-    // The address without the port.
+    // The address of the connecting host, without the port.
     const Endpoint& host() const { return host_; }
     bool is_foreign() const { return foreign_; }
 

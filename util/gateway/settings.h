@@ -18,7 +18,7 @@ struct Settings {
     std::optional<wire::Key> key;  // derived from the key file
     std::size_t memory_mib = 512, max_connections = 16384, max_pending = 1024;
     Nanoseconds heartbeat;        // interval of heartbeats on an idle stream
-    Nanoseconds silence;          // after which a stream counts as broken
+    Nanoseconds silence;          // time without input after which a stream counts as broken
     Nanoseconds session_timeout;  // timeout of a session without streams
     Nanoseconds drain;            // time limit for connections to end at shutdown
     Nanoseconds spin;             // time to poll for work before sleeping
@@ -26,7 +26,7 @@ struct Settings {
 
     const sites::Site& own_site() const { return sites.sites[own]; }
     session::Config session_config(bool connects) const;
-    // Local address for outgoing sessions, by which peers recognize this gateway.
+    // The local address of outgoing streams, by which peers recognize this gateway.
     std::optional<sites::Endpoint> wan_source() const;
 };
 

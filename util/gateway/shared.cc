@@ -14,8 +14,8 @@ constexpr Nanoseconds kWarningsTime = Nanoseconds::from_ms(10'000);
 
 }  // namespace
 
-// Division of memory: half for the initial windows of all allowed connections, a quarter for the growth of
-// windows, a quarter for frames kept until they are acknowledged.
+// Divides the memory: half for the initial windows of all allowed connections, a quarter (`pool`) for the
+// growth of windows, a quarter for frames kept until they are acknowledged.
 Shared::Shared(const Settings& given) : settings(given), pool{(given.memory_mib << 20) / 4} {
     if (!given.key) return;
     std::vector<std::string> others;
@@ -38,7 +38,7 @@ void Shared::warn(const std::string& what) {
         return;
     }
     ++warnings_;
-    const std::string before = unwarned_ == 0 ? "" : fmt::format("{} more warnings; ", unwarned_);
+    const std::string before = unwarned_ == 0 ? "" : fmt::format("{} warnings were suppressed; ", unwarned_);
     unwarned_ = 0;
     fmt::print(stderr, "mcastcoll-gateway: {}: {}{}\n", settings.own_site().name, before, what);
 }

@@ -31,7 +31,7 @@ struct Shared {
     explicit Shared(const Settings& given);
 
     Nanoseconds now() const { return loop.now(); }
-    // Whether new connections are refused.
+    // Whether the gateway refuses new connections.
     bool full() const { return draining || connections >= settings.max_connections; }
     void log(const std::string& what) const;
     // Prints a line even without --verbose; the rate is limited, and a line reports how many were suppressed.

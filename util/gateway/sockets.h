@@ -19,12 +19,12 @@ namespace mcastcoll::gateway {
 using sites::Endpoint;
 
 Result<FileDescriptor> listen_at(const Endpoint& endpoint);
-// Does not wait: the socket becomes writable, or gets an error.
+// Starts a connection and returns at once: later the socket becomes writable, or gets an error.
 Result<FileDescriptor> connect_to(const Endpoint& endpoint,
                                   const std::optional<Endpoint>& from = std::nullopt);
 Endpoint name_of(int descriptor);
 
-// A socket's option; empty if the socket lacks it.
+// Returns a socket option; empty if the socket lacks the option.
 template <typename Value>
 std::optional<Value> option_of(int descriptor, int level, int option) {
     Value value{};

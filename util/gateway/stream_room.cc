@@ -11,7 +11,7 @@ namespace mcastcoll::gateway {
 namespace {
 
 constexpr int kMaxSendBuffer = 64 << 20;
-// Unsent bytes in the kernel that keep the stream busy.
+// The kernel gets unsent bytes for this time, at least kMinUnsent, so that the stream does not run dry.
 constexpr std::uint64_t kUnsentTime_ms = 10, kMinUnsent = 16 * 1024;
 constexpr Nanoseconds kLookEvery = Nanoseconds::from_ms(1);
 
@@ -35,7 +35,8 @@ std::size_t StreamRoom::max_unsent() const {
 void StreamRoom::fit_buffers(int socket) const {
     if (rate_ > 0) set_option(socket, IPPROTO_TCP, TCP_NOTSENT_LOWAT, static_cast<int>(max_unsent()));
     if (!info_ || info_->tcpi_delivery_rate_app_limited != 0 || info_->tcpi_min_rtt == UINT32_MAX) return;
-    // Data of a round trip needs the buffer twice: while unacknowledged, and while the next data is produced.
+    // The buffer must have room for the unacknowledged data of a round trip and for as much new data; the
+    // third part is a reserve.
     const std::uint64_t product = info_->tcpi_delivery_rate * info_->tcpi_rtt / 1'000'000;
     const int wanted = static_cast<int>(std::min<std::uint64_t>(product * 3, kMaxSendBuffer));
     if (wanted > option_of<int>(socket, SOL_SOCKET, SO_SNDBUF))

@@ -14,7 +14,7 @@ namespace mcastcoll::gateway {
 namespace {
 
 constexpr unsigned char kSuiteNumber[] = {0x13, 0x01};
-// Bytes read at once from an authenticated peer; before, one record.
+// Bytes read at once from an authenticated peer; before authentication, one record at a time is read.
 constexpr std::size_t kReadAhead = 128 * 1024;
 
 }  // namespace

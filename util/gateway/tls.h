@@ -14,7 +14,7 @@
 
 namespace mcastcoll::gateway {
 
-// One stream. Reads from a socket owned by the caller, which sends the output.
+// TLS of one stream. Reads from the caller's socket, and collects the bytes to send in outgoing().
 class Tls {
   public:
     enum class Progress {
@@ -28,23 +28,23 @@ class Tls {
         std::size_t size;
     };
 
-    // For an outgoing connection.
+    // For an outgoing connection to the gateway of site `other`.
     Tls(const TlsContext& context, int socket, const std::string& other);
-    // For an incoming connection, with the first bytes already read.
+    // For an incoming connection, of which the bytes `early` have already been read.
     Tls(const TlsContext& context, int socket, Bytes early);
     Tls(const Tls&) = delete;
     Tls& operator=(const Tls&) = delete;
 
     Progress shake_hands();
     bool is_ready() const { return ready_; }
-    // The peer has named a key of ours, and its client hello has a valid proof of the key, or is a replay of
-    // one.
+    // Whether the peer's client hello names a key of ours and proves possession of it. A replay of such a
+    // client hello passes, too.
     bool knows_the_key() const { return !claimed_.empty(); }
     // The site of the authenticated peer; empty before authentication.
     const std::string& peer() const { return peer_; }
-    // Fills `room` with input. ended: the socket has reported its end, and must be read up to the end.
+    // Fills `room` with input. `ended`: the socket has reported its end, and must be read up to the end.
     Taken read(MutableBytes room, bool ended);
-    // Appends to outgoing(); false on failure.
+    // Encrypts `plain` into outgoing(); false on failure.
     bool write(Bytes plain);
     // Sends outgoing(); false if the socket does not accept every byte.
     bool flush();
@@ -62,7 +62,7 @@ class Tls {
     // OpenSSL's last error of this thread, which is cleared.
     static std::string last_error();
 
-    // Called by OpenSSL.
+    // OpenSSL calls the functions below.
     static BIO_METHOD* method();
     static int read_some(BIO* bio, char* into, int size);
     static int write_some(BIO* bio, const char* from, int size);

@@ -1,4 +1,4 @@
-// State shared by all streams of one gateway.
+// TLS state shared by all streams of one gateway.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -23,7 +23,7 @@ class TlsContext {
         wire::Key key;
     };
 
-    // Of two sites the one with the lesser name connects.
+    // `own` and `others` are names of sites; of two sites the one with the lesser name connects.
     TlsContext(const wire::Key& key, const std::string& own, const std::vector<std::string>& others,
                std::uint64_t records_per_key = kRecordsPerKey);
     ~TlsContext();

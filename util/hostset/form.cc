@@ -19,7 +19,7 @@
 namespace mcastcoll::hostset {
 namespace {
 
-constexpr int kAttempt_ms = 3000;  // at one address
+constexpr int kAttempt_ms = 3000;  // time limit to connect to one address of the head
 constexpr int kPause_ms = 200;     // after all addresses have failed
 constexpr std::size_t kMaxInvitation = std::size_t{1} << 20;
 

@@ -13,17 +13,18 @@ namespace mcastcoll::hostset {
 
 // The hello of this process.
 Hello own_hello(const std::string& program, std::uint32_t rank);
-// Whether a name or address in a list is this host's; without a name look-up.
+// Whether a name or address in the user's list is this host's, without a name look-up.
 bool is_own_host(std::string_view name);
 
 class Head {
   public:
     Head(std::string program, const Options& options);
 
-    // Call first. Returns the addresses for members.
+    // Opens the socket for members, before form_launched() or form_with_agents(). Returns its addresses.
     Result<std::vector<sites::Endpoint>> listen();
-    // Call second: either a launcher starts the processes, or the head does.
+    // Admits the processes that a launcher has started.
     Result<std::unique_ptr<HostSet>> form_launched(std::uint32_t size);
+    // Starts a process on each named host through an agent, and admits the processes.
     Result<std::unique_ptr<HostSet>> form_with_agents(const std::vector<std::string>& named);
     const wire::Key& token() const { return host_set_->token_; }
 
@@ -37,7 +38,7 @@ class Head {
     void start_agents();
     Result<std::unique_ptr<HostSet>> await_members();
     void accept_connections();
-    // Returns whether the connection is pending no longer: admitted, refused or failed.
+    // Returns true when the connection is no longer pending: admitted, refused or failed.
     bool serve(PendingConnection& pending);
     void admit(std::unique_ptr<Link> link, const Hello& hello);
     void report_lost(std::uint32_t rank, const std::string& why);

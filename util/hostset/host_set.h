@@ -25,7 +25,7 @@ class Link;
 class HostSet {
   public:
     // `program` is the program's name and version, equal in all processes. Errors of single hosts go to
-    // standard error, on the head. An error means that no host set was formed, and has the reason.
+    // standard error, on the head. Returns an error, with the reason, if no host set was formed.
     static Result<std::unique_ptr<HostSet>> form(const std::string& program, const Options& options);
     ~HostSet();
     HostSet(const HostSet&) = delete;
@@ -40,16 +40,16 @@ class HostSet {
     const std::vector<std::string>& hosts() const { return hosts_; }
     // The address under which other members reach this host; empty if the host is alone.
     const std::optional<sites::Endpoint>& address() const { return address_; }
-    // As of the last exchange; the same on all members.
+    // Whether a member was lost by the end of the last exchange; the same on all members.
     bool is_lost(std::uint32_t rank) const { return !loss_reasons_[rank].empty(); }
-    // The reason; only the head has details.
+    // The reason of a member's loss; only the head has details.
     const std::string& loss_reason(std::uint32_t rank) const { return loss_reasons_[rank]; }
     std::vector<std::uint32_t> present() const;
 
-    // Called by every remaining member within `wait_s` seconds; a member that does not call counts as lost.
-    // Returns the bytes of all members, ordered by rank, equal on all members; no bytes for lost members. An
-    // error: the head is lost, or has continued without this process.
-    using Gathered = std::vector<std::optional<std::string>>;
+    using Gathered = std::vector<std::optional<std::string>>;  // by rank; empty for lost members
+    // Exchanges bytes among all remaining members. Each must call within `wait_s` seconds, or counts as lost.
+    // Returns the bytes of all members, equal on all members. Returns an error if the head is lost, or has
+    // continued without this process.
     Result<Gathered> exchange(std::string mine, unsigned wait_s);
 
     // Derives a key for one purpose from the secret of this host set.

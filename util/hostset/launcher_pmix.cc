@@ -19,7 +19,8 @@ Error failed(const char* what, pmix_status_t status) {
     return {EPROTO, fmt::format("the launcher's PMIx: {}: {}", what, PMIx_Error_string(status))};
 }
 
-// PMIx calls wait for all processes, and not every launcher honours their timeout.
+// Ends this process if a PMIx call takes too long: such calls wait for all processes, and not every launcher
+// honours their timeout.
 extern "C" void give_up(int) {
     constexpr char kText[] =
         "the launcher's other processes did not join in time: check that all of them run this program\n";

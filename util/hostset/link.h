@@ -22,14 +22,14 @@ class Link {
     void send(std::string_view message);
     // Sends and receives without waiting. Returns false if the connection has ended.
     bool progress();
-    // The next message, if it is complete. An error is final: it is too long, or the other side lacks the
-    // token.
+    // Returns the next message, if it is complete. An error is final: the message is too long, or the other
+    // side lacks the token.
     Result<std::optional<std::string>> next();
     // Allows long messages. The head calls this only after the member has proved the token.
     void allow_long_messages() { max_ = kMaxMessage; }
 
     int descriptor() const { return socket_.get(); }
-    // POLLIN, and POLLOUT while output is pending.
+    // The events for poll(): POLLIN, and POLLOUT while output is pending.
     short events() const;
     bool all_sent() const { return sent_ == out_.size(); }
 
@@ -48,7 +48,8 @@ class Link {
     std::unique_ptr<Opener> opener_;
 };
 
-// Sends and receives until a message arrives. ETIMEDOUT, or ECONNRESET if the connection has ended.
+// Sends and receives until a message arrives. Errors are ETIMEDOUT at the deadline, and ECONNRESET if the
+// connection has ended.
 Result<std::string> await_message(Link& link, Deadline deadline);
 
 }  // namespace mcastcoll::hostset

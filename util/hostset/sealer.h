@@ -1,5 +1,5 @@
-// One direction of a connection. A message is its length, a tag, and its bytes. The tag covers the message's
-// number, too, so messages cannot be omitted, repeated or reordered.
+// Seals the messages of one direction of a connection. A sealed message is its length, a tag, and its bytes.
+// The tag covers the message's number, too, so messages cannot be omitted, repeated or reordered.
 #pragma once
 
 #include <cstddef>

@@ -40,7 +40,8 @@ static void sp(struct run* run) {
     solve(run, 140, kCell * 22, kCell * 10);
 }
 
-// Over the planes of a grid, from two neighbours to the two on the other side.
+// Sweeps over the planes of a grid: for each plane, receives from two neighbours and sends to the two on the
+// other side.
 static void sweep(struct run* run, int to_column, int to_row, int from_column, int from_row) {
     for (int plane = 0; plane < 100; plane++) {
         receive_and_send(run, -1, from_column, 1040);

@@ -292,7 +292,8 @@ int main(int argc, char** argv) {
     run.in = calloc(1, run.room);
     FILE* json = run.rank == 0 && path ? fopen(path, "w") : NULL;
     if (!run.out || !run.in || (run.rank == 0 && path && !json)) {
-        fprintf(stderr, "patterns: no memory, or cannot write %s\n", path ? path : "");
+        fprintf(stderr, "patterns: rank %d has no memory for messages, or cannot write '%s': ends the job\n",
+                run.rank, path ? path : "");
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     if (json) fprintf(json, "{");

@@ -61,14 +61,14 @@ struct kernel {
     void (*iterate)(struct run* run);
 };
 
-// In the order of the table; ends with an entry without a name.
+// All kernels; the last entry has no name.
 extern const struct kernel kKernels[];
 
-// Building blocks of patterns. A negative peer means no message. compute() also looks at the connections,
-// since a burst begins at its end.
+// Building blocks of patterns. A negative peer means no message. compute() sleeps, and then checks the
+// connections for idle restarts, since a burst of messages begins at its end.
 void compute(struct run* run, double milliseconds);
 int neighbour(const struct run* run, int rows, int columns);
-void exchange(struct run* run, int to, int from, size_t bytes);  // both at once
+void exchange(struct run* run, int to, int from, size_t bytes);  // sends and receives at once
 void exchange_many(struct run* run, const int* peers, int count,
                    size_t bytes);                                        // with each peer, all at once
 void receive_and_send(struct run* run, int to, int from, size_t bytes);  // receives, then sends

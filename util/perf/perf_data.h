@@ -29,7 +29,7 @@ static inline double perf_now_us(void) {
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
 }
 
-/* NULL on failure. A page more than requested, for the guards behind the data. */
+/* Returns memory, a page more than requested for the guards behind the data; NULL on failure. */
 static inline uint8_t* perf_memory(uint64_t bytes) {
     void* p = NULL;
     if (posix_memalign(&p, 4096, bytes + 4096) != 0) return NULL;
@@ -54,7 +54,7 @@ static inline bool perf_words(uint8_t* data, uint64_t bytes, uint64_t block, boo
     return !wrong;
 }
 
-/* Element of rank 0's addend; other ranks add a multiple. */
+/* An element of rank 0's addend; the other ranks add multiples of it. */
 static inline double perf_addend(uint64_t serial, uint64_t element) {
     return (double)(((serial + element) & 1023) + 1);
 }
@@ -182,7 +182,7 @@ struct perf_figure {
     double min, p10, median, p90, p99;
 };
 
-/* Sorts the samples. */
+/* Returns the statistics of the samples, which it sorts. */
 static inline struct perf_figure perf_sum_up(double* samples, uint64_t count) {
     qsort(samples, count, sizeof(*samples), perf_by_value);
     const struct perf_figure f = {samples[0], samples[count / 10], samples[count / 2],
@@ -197,7 +197,7 @@ struct perf_result {
     uint64_t bytes, samples, bad;
     uint64_t operations; /* including warm-up */
     int ranks;
-    /* The last rank's end minus the start; the longest of all ranks' own times. */
+    /* last: the last rank's end minus the start. max: the longest of all ranks' own times. */
     struct perf_figure last, max;
     double overlap_percent;
     int64_t lost; /* operations excluded for lost datagrams, on a stack without repair */

@@ -105,7 +105,7 @@ static void give_up(const char* text, const char* what) {
     exit(2);
 }
 
-// OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. Returns an error or NULL.
+// Parses OPERATION:BYTES:SECONDS[:PROBES], bytes with K or M. Returns an error or NULL.
 static const char* read_cell(const char* text, struct bench* b) {
     static const char kForm[] = "give OPERATION:BYTES:SECONDS[:PROBES]";
     char name[64], unit = ' ';
@@ -281,7 +281,9 @@ static bool run(void* bench, uint64_t slot, uint64_t count) {
     for (uint64_t i = slot; i < slot + count; ++i) {
         if (once(b, i, 0, 0)) continue;
         if (b->bad++ == 0)
-            fprintf(stderr, "mcastcoll-perf-mpi: rank %d: %s of %llu bytes: an error, or wrong data\n",
+            fprintf(stderr,
+                    "mcastcoll-perf-mpi: rank %d: %s of %llu bytes failed or had wrong data; later such "
+                    "operations are only counted\n",
                     b->side.rank, b->name, (unsigned long long)b->side.bytes);
     }
     return true;

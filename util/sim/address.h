@@ -1,5 +1,5 @@
-// The address of a process for messages: its number, and the count of earlier starts. Datagrams are addressed
-// by number alone.
+// The address of a process for messages: its number, and how often the process was started before. Datagrams
+// are addressed by number alone.
 #pragma once
 
 #include <cstdint>

@@ -242,12 +242,9 @@ std::int64_t World::peak_bytes_per_member() const {
     return max;
 }
 
-// Inputs of operations, and intermediate results: bytes that come bit by bit, as if from another level of a
-// hierarchy; reductions that rank 0 holds until it has added a vector; and the oracle of arrived bytes: their
-// number grows, and they are present and right whenever the application may read them.
-//
-// A stream may have some of its bytes from the start. The places of the missing bytes are filled with wrong
-// bytes, to detect a member that reads too early.
+// Fills in a member's input. The bytes of a streamed step come bit by bit, as if from another level of a
+// hierarchy; some may be there from the start. The places of the missing bytes have wrong bytes, to detect a
+// member that reads too early.
 void World::fill(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     const Step& step = script_of(index)[number];
@@ -295,7 +292,8 @@ void World::advance_streams(std::uint32_t index) {
     post_pipelined(index);
 }
 
-// Only now may rank 0 change the buffer, and it does so a little later.
+// A reduction that rank 0 holds is gathered: only now may rank 0 add its vector to the buffer, and it does so
+// a little later.
 void World::take_gathered(std::uint32_t index, std::uint64_t number) {
     Member& member = members_[index];
     if (number >= member.posted.size() || member.posted[number].done || rank_at(index) != 0 ||
@@ -327,7 +325,8 @@ bool World::gets_result(std::uint32_t index, std::uint64_t step) const {
     return script_of(index)[step].kind != CollectiveKind::reduce || rank_at(index) == 0;
 }
 
-// Checks the operation that was posted last.
+// The oracle of arrived bytes, for the operation that was posted last: their number grows, and they are
+// present and right as soon as the engine reports them.
 void World::check_arrived(std::uint32_t index) {
     Member& member = members_[index];
     if (member.posted.empty() || member.posted.back().done || member.failed) return;

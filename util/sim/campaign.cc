@@ -16,11 +16,11 @@
 namespace mcastcoll::sim {
 namespace {
 
-// Of real time for one seed, a hundred times the time needed; only an endless loop needs more.
+// The limit of real time for one seed, a hundred times the time needed: only an endless loop reaches it.
 constexpr unsigned kMaxSeconds = 300;
 constexpr int kReported = 3;  // exit status after a reported failure
 
-// In one write, since several processes report.
+// Prints a failure in one write, since several processes report.
 void report(std::uint64_t seed, const std::string& wrong) {
     fmt::print("seed {}: {:.1500}\n  {:.2000}\n  replay with: mcastcoll-sim --campaign 1 --first {}\n", seed,
                wrong, summary_of_seed(seed), seed);

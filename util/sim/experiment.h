@@ -21,11 +21,11 @@ struct Experiment : Conditions {
     std::optional<std::uint32_t> root;     // empty: every rank in turn
     std::optional<engine::Repair> policy;  // empty: the binomial tree, without an engine
     std::optional<std::uint32_t> slots, window, fragment_bytes, retransmit_bytes;
-    std::optional<std::uint32_t> channels;  // of the sync policy
+    std::optional<std::uint32_t> channels;  // broadcast channels of the sync policy
     engine::Redundancy redundancy = engine::Redundancy::automatic;
     engine::RootSync root_sync = engine::RootSync::none;
     Nanoseconds root_delay{};
-    // Each rank enters the next broadcast right after the previous one.
+    // Whether each rank enters the next broadcast right after the previous one.
     bool sustained = false;
     bool checkpoints = true;  // false: members never agree on a watermark, as if no repair were needed
     Arrival arrival;

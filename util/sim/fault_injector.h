@@ -16,7 +16,7 @@ class FaultInjector {
     FaultInjector(const Faults& faults, std::uint32_t hosts, std::uint64_t seed);
 
     const Faults& faults() const { return faults_; }
-    // Multicasts are not affected by any fault: receivers need not be examined one by one.
+    // Whether no fault can affect a multicast now, so that receivers need not be examined one by one.
     bool fault_free(Nanoseconds now) const { return no_multicast_faults_ || healed(now); }
     bool loses_for_all(Nanoseconds now) { return !healed(now) && random_.chance(faults_.switch_loss); }
     bool loses_copy(Nanoseconds now, std::uint32_t sender, std::uint32_t receiver);
@@ -45,7 +45,7 @@ class FaultInjector {
     };
     std::vector<Fading> fading_;
     std::vector<double> receiver_loss_;  // empty if equal for all receivers
-    // End of the delay of a pair's messages behind a late one; only for pairs with a late message.
+    // By pair of hosts with a late message: when that message arrives, and with it the messages behind it.
     std::unordered_map<std::uint64_t, Nanoseconds> held_until_;
 };
 

@@ -19,7 +19,7 @@ struct Faults {
         bool covers(Nanoseconds now) const { return now >= from && now < to; }
     };
 
-    // Of multicast copies, shares from 0 to 1.
+    // Faults of multicast copies, as shares from 0 to 1.
     double loss = 0;         // independent for each receiver
     double switch_loss = 0;  // all receivers lose the same datagram
     // Bursts after Gilbert and Elliott, per receiver: probabilities to enter the bad state, to leave it, and
@@ -48,13 +48,13 @@ struct Faults {
     // splits, messages between them also wait until the end.
     std::vector<Outage> partitions, splits;
 
-    // Of messages.
+    // Faults of messages, as shares from 0 to 1.
     double message_loss = 0;  // late by the network's retransmission time
     double spike = 0;         // late by spike_delay
     Nanoseconds spike_delay = Nanoseconds::from_ms(2);
     bool messages_overtake = false;  // messages of a pair do not wait for each other
 
-    // Of both.
+    // Faults of multicast copies and of messages.
     Nanoseconds jitter{};  // late by up to this
     struct Slow {
         std::uint32_t host = 0;
@@ -64,7 +64,7 @@ struct Faults {
     double backpressure = 0;       // share of polls at which the host's sending is refused
     Nanoseconds heal_at = kNever;  // end of all faults above
 
-    // For tests: true drops this datagram for this rank of the only group.
+    // For tests: if this returns true, the datagram is lost for this rank of the only group.
     std::function<bool(const wire::Header&, Rank receiver)> drop;
     Window spikes;  // when messages may be late by spike_delay
     // Breaks the guarantee that messages are reliable, to test the oracles.

@@ -27,11 +27,11 @@ class GroupEnvironment : public Simulation {
     Random& random() { return random_; }
     using Simulation::begun, Simulation::network;
     Network& network() { return network_; }
-    // Warnings of members to their users.
+    // Warnings that members would log.
     std::vector<std::string> warnings;
     SharedGroup& shared_group(std::uint32_t group) { return shared_groups_[group]; }
     std::uint32_t host_of(std::uint32_t process) const { return options_.host_of[process]; }
-    // A restarted process has the endpoint after all others.
+    // Returns a process's endpoint: its number, or, for a restarted process, the number after all others.
     std::uint32_t endpoint_of(Address process) const {
         return process == number_of(process) ? number_of(process) : processes();
     }

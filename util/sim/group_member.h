@@ -38,17 +38,17 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
 
     // The application: posts as far as allowed, and closes at the end. Returns true if it made progress.
     bool work();
-    // The application closes groups that it has not joined yet.
+    // The application closes the group if it has not joined yet.
     void give_up();
     // The process fails; its peers continue.
     void dies();
 
-    // Of the join, of the group, or of an operation.
+    // The first error of the join, of the group, or of an operation; 0 if there was none.
     int error() const { return error_; }
-    // Has joined and completed everything, or has been notified of a failure.
+    // Whether the member has joined and completed everything, or has been notified of a failure.
     bool over() const { return join_over_ && completed_ == posted_ && (error_ != 0 || all_completed()); }
     Nanoseconds over_at() const { return over_at_; }
-    // Whether the buffers of the last completed operations are unchanged.
+    // Whether no byte was written into the buffers of the last completed operations since their completion.
     bool scribbled() const;
     std::string state() const;
 
@@ -58,7 +58,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
         SharedGroup::Content expected;  // expected contents of the buffer, until completion
         bool done = false, scribbled = false;
     };
-    // group::JoinPort
+    // Overrides of group::JoinPort.
     wire::Hello own_hello() const override;
     void send_hello(Rank to, std::uint32_t attempt, Bytes bytes) override;
     void send(Rank to, std::uint32_t attempt, Bytes datagram) override;
@@ -74,7 +74,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     }
     void withdraw() override { process_.withdraw(id_.list_hash); }
     void explain(std::string_view) override {}
-    // group::Port
+    // Overrides of group::Port.
     group::Multicast& multicast() override { return *this; }
     bool can_send() const override { return process_.can_send(); }
     void send_message(Address to, const wire::HeaderBytes& header, Bytes payload) override {
@@ -99,7 +99,7 @@ class GroupMember final : public group::Joins::Member, private group::Port, priv
     void warn(std::string_view sentence) override;
     std::string address_of(Rank) const override { return "somewhere"; }
     std::string text_of(int code) const override { return std::to_string(code); }
-    // group::Multicast
+    // Overrides of group::Multicast.
     int offer(wire::Welcome& welcome, const group::Hellos& hellos) override;
     void join(const wire::Welcome& welcome, const levels::Placement& placement) override;
     bool joined() const override { return listens_; }

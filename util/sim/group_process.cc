@@ -9,7 +9,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-// More turns mean that some deadline is due again at once.
+// A process that needs more turns has a deadline that is due again at once.
 constexpr int kMaxTurns = 10'000;
 
 }  // namespace

@@ -46,7 +46,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
 
     bool can_send();
     void send_now(Address to, Bytes header, Bytes payload);
-    // No join message is longer than a message of the provider.
+    // Queues a join message; complains if it is longer than the provider's messages may be.
     void queue_message(std::vector<Address> to, wire::ByteString message, group::Outbox::Owner owner);
     void withdraw(group::Outbox::Owner owner) { outbox_.withdraw(owner); }
     void sent();
@@ -56,7 +56,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     MutableBytes own(Bytes packet);
     bool has_room(std::size_t) const override;
     void send_join_message(Address to, Bytes message) override { send_now(to, message, {}); }
-    // group::Joins::Port
+    // Overrides of group::Joins::Port.
     bool may_be(const wire::ByteString& member, const group::Source& source) const override {
         return member == source;
     }
@@ -73,7 +73,7 @@ class GroupProcess final : private group::Outbox::Port, private group::Joins::Po
     GroupEnvironment& world_;
     const Address self_;
     const std::uint32_t endpoint_;
-    std::size_t under_way_ = 0;  // messages
+    std::size_t under_way_ = 0;  // messages in flight
     group::Outbox outbox_;
     std::vector<std::unique_ptr<GroupMember>> members_;  // until closed and no longer needed by peers
     group::Joins joins_{*this};

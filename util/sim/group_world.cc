@@ -14,7 +14,8 @@ constexpr Nanoseconds kTimeLimit = Nanoseconds::from_ms(120'000);
 // Events: for any group, and for each member and each of its operations. Only an endless run needs more.
 constexpr std::uint64_t kMinSteps = 20'000'000;
 constexpr std::uint64_t kStepsPerOperation = 2'000;
-// Long enough for a join to be over, and short enough for the group to be at work.
+// A message is repeated up to this late: long enough for its join to be over, and short enough for the group
+// to be at work.
 constexpr Nanoseconds kRepeatedWithin = Nanoseconds::from_ms(10);
 // The longest wait for a failed member after the join: for 100 ms a member does not request a watch, and each
 // awaited peer may itself wait for the next in the same way.
@@ -24,7 +25,7 @@ bool has(const GroupSetup& setup, std::uint32_t process) {
     return std::find(setup.members.begin(), setup.members.end(), process) != setup.members.end();
 }
 
-// One more for a restarted process.
+// Returns the number of endpoints: one for each process, and one more for a restarted process.
 std::uint32_t endpoints_of(const GroupOptions& options) {
     return static_cast<std::uint32_t>(options.host_of.size()) + (options.restart ? 1 : 0);
 }

@@ -1,7 +1,7 @@
 // Whole groups in virtual time: the provider's own groups (group/group.h), in processes on hosts and sites,
-// from the hello to the close, in the network of network.h. A process is a processor with an endpoint, a host
-// is a machine. Messages arrive in order while both ends live. A run is determined by one seed. The methods
-// handle events of the network, requests of processes, and faults of the options.
+// from the hello (a join's first message) to the close, in the network of network.h. A process is a processor
+// with an endpoint, a host is a machine. Messages arrive in order while both ends live. A run is determined
+// by one seed. The methods handle events of the network, requests of processes, and faults of the options.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,8 @@
 
 namespace mcastcoll::sim {
 
-// One group of all processes of a layout, with as many messages in flight as the links hold.
+// Returns options of one group of all processes of a layout, with as many messages in flight as the links
+// hold.
 GroupOptions one_group(Model model);
 
 // Limit of events, after which a world counts as endless.
@@ -37,7 +38,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
     std::int64_t peak_bytes(std::uint32_t process) const { return slots_[process].peak_bytes; }
     // Kills this process instead of the one in the options.
     void kill_at(std::uint32_t process, Nanoseconds at) { death_ = {process, at}; }
-    // Live members, in no order.
+    // The live members of a group, in no particular order.
     std::vector<const GroupMember*> members_of(std::uint32_t group) const;
 
   private:
@@ -50,7 +51,7 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
         std::int64_t bytes = 0, peak_bytes = 0;
         std::vector<std::pair<Nanoseconds, Task>> tasks;
     };
-    // GroupEnvironment.
+    // Overrides of GroupEnvironment.
     std::size_t may_post(std::uint32_t group) const override;
     void step_completed(std::uint32_t group, std::uint32_t rank, std::uint32_t endpoint,
                         bool joined) override;
@@ -61,10 +62,10 @@ class GroupWorld final : public GroupEnvironment, public MemoryReaders {
                                             const GroupProcess& leader) override;
     std::shared_ptr<HostMemory> find_memory(GroupKey key, const GroupProcess& process) const override;
     void retire(std::unique_ptr<GroupMember> member) override;
-    // MemoryReaders.
+    // Overrides of MemoryReaders.
     void look(std::uint32_t endpoint) override;
     void has_read(std::uint32_t endpoint, std::size_t bytes) override;
-    // Sink.
+    // Overrides of Sink.
     void on_packet(std::uint32_t endpoint, Bytes datagram) override;
     void on_message(std::uint32_t endpoint, std::uint32_t from, Bytes message) override;
     void on_datagram(std::uint32_t endpoint, std::uint32_t from, Bytes bytes) override;

@@ -17,7 +17,7 @@ namespace mcastcoll::sim {
 
 class HostMemory {
   public:
-    // Initially all places belong to the leader.
+    // `leader` is the leader's endpoint, which stands for each member that has not opened the memory yet.
     HostMemory(MemoryReaders& readers, std::uint32_t members, std::uint32_t leader,
                std::vector<std::byte> its_table)
         : table(std::move(its_table)),
@@ -50,11 +50,12 @@ class HostMemory {
         if (++at(number).done == dead_from.size()) operations_.erase(number);
     }
     void fail(int error, std::uint32_t because_of);
-    // Makes all members poll, or one member.
+    // Makes all members poll.
     void changed();
+    // Makes one member poll.
     void changed_for(std::uint32_t member) { readers_.look(endpoints[member]); }
     void copied(std::uint32_t member, std::size_t bytes) { readers_.has_read(endpoints[member], bytes); }
-    // Peers can detect the failure from `known` on.
+    // Kills the process at an endpoint. Its peers can detect the failure from `known` on.
     void dies(std::uint32_t endpoint, Nanoseconds known);
 
     static constexpr std::uint32_t kNoMember = UINT32_MAX;

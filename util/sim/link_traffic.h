@@ -1,4 +1,4 @@
-// Traffic of the simulated network.
+// Counters of the simulated network.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,8 @@
 namespace mcastcoll::sim {
 namespace {
 
-// After an operation has begun everywhere, and before a message from another host can have arrived.
+// The time of a rank's failure after the start of an operation: all ranks have begun the operation, and no
+// message from another host can have arrived.
 constexpr Nanoseconds kInTheMiddle = Nanoseconds::from_us(5);
 
 GroupOptions group_options_for(const GroupExperiment& experiment) {
@@ -65,7 +66,7 @@ void take_operations(GroupMeasured& result, const GroupWorld& world, const Group
     }
 }
 
-// Returns an error message or "".
+// Stores the time until the last survivor was notified of a death. Returns an error message or "".
 std::string take_death(GroupMeasured& result, const GroupWorld& world, Nanoseconds died_at) {
     const std::vector<const GroupMember*> living = world.members_of(0);
     const auto failed = [](const GroupMember* member) { return member->error() != 0; };

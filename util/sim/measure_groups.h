@@ -22,7 +22,7 @@ struct GroupMeasured {
     };
     Nanoseconds join{};   // from the first call until all have joined
     Nanoseconds leave{};  // from the end of the last operation until all members have released the group
-    // Until all have joined: sent, and bytes also received.
+    // Messages and datagrams sent, and bytes sent and received, until all members have joined.
     Share join_messages, join_datagrams, join_bytes_sent, join_bytes_received;
     Share peak_bytes;                                             // memory of groups and joins, at any time
     std::vector<std::pair<CollectiveKind, Measured>> operations;  // before the failure

@@ -7,7 +7,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-// Of two values in the middle, the lower.
+// Returns the value that is nearest to a quantile; of two equally near values, the lower.
 template <typename T>
 T quantile_of(std::vector<T> values, double share) {
     if (values.empty()) return {};

@@ -13,8 +13,8 @@ namespace mcastcoll::sim {
 
 struct Measured {
     using Times = std::vector<Nanoseconds>;
-    // Of the counted operations, unless sustained: for every rank, the time from the common start to
-    // completion; and the roots.
+    // For each counted operation, unless sustained, the time of every rank from the common start to
+    // completion; and the operation's root.
     std::vector<Times> times;
     std::vector<std::uint32_t> roots;
     Nanoseconds each{};  // sustained: total time divided by the number of operations
@@ -29,7 +29,7 @@ struct Measured {
 
     Nanoseconds quantile(double share) const;    // over all ranks and operations
     Nanoseconds last(double share = 0.5) const;  // the last rank of each operation; over operations
-    // Without the root, which completes as soon as it has sent.
+    // The median over all ranks but the root, which completes as soon as it has sent.
     Nanoseconds median_received() const;
     Nanoseconds first() const;  // the first receiver of each operation; median
     double spread() const;      // (last - first receiver) / median of an operation; median

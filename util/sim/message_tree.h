@@ -26,7 +26,7 @@ namespace mcastcoll::sim {
 // Flat between sites, since with long latencies all messages are in flight at once; binomial where sending
 // costs more than waiting.
 //
-// The children of each rank, in the order of sending.
+// A Tree has the children of each rank, in the order of sending.
 using Tree = std::vector<std::vector<std::uint32_t>>;
 using TreeOf = std::function<Tree(std::uint32_t ranks, std::uint32_t root)>;
 
@@ -38,7 +38,7 @@ constexpr std::string_view name_of(TreeShape shape) {
     return kNames[static_cast<std::uint8_t>(shape)];
 }
 
-// Rank r is host r of the layout.
+// Returns the function that builds trees of this shape; rank r is host r of the layout.
 TreeOf tree_of(TreeShape shape, const Layout& layout = {});
 
 class MessageTree : public Simulation {

@@ -99,7 +99,7 @@ void Network::begin_flight(const Transmission& transmission) {
     exchanged.bytes_sent += transmission.size();
 }
 
-// Processor, adapter, wire to the switch.
+// Passes a transmission through the sender's processor, its adapter and the wire to the switch.
 void Network::send(std::uint32_t from, Transmission* transmission) {
     Host& host = host_at(from);
     Machine& machine = machine_at(from);
@@ -144,7 +144,8 @@ void Network::multicast(std::uint32_t from, std::uint32_t range, Bytes header, B
     send(from, transmission);
 }
 
-// A switch. A transmission for another site takes the link to that site first.
+// Takes a transmission into a site's switch. A transmission for another site takes the link to that site
+// first.
 void Network::enter(Transmission* transmission, std::uint32_t site) {
     if (transmission->way == Transmission::Way::multicast) return enter_copies(transmission);
     const std::uint32_t to = host_at(transmission->to).site;
@@ -178,7 +179,7 @@ void Network::enter_message(Transmission* transmission) {
     schedule(Event::What::arrive, at, transmission->to, 1, transmission);
 }
 
-// A datagram for an endpoint, or a multicast for every receiver at the site.
+// Copies a datagram to its endpoint, or a multicast to every receiver at the site.
 void Network::enter_copies(Transmission* transmission) {
     run_ = Event{};
     if (transmission->way == Transmission::Way::datagram) {
@@ -195,7 +196,7 @@ void Network::enter_copies(Transmission* transmission) {
     release(transmission);
 }
 
-// One copy, through the output port of a receiver.
+// Passes one copy through the output port of its receiver.
 void Network::copy_to(std::uint32_t endpoint, Transmission* transmission) {
     const std::uint32_t receiver = host_of_[endpoint];
     if (host_dead(receiver) && hosts_[receiver].successor == kNothing) return;
@@ -245,7 +246,7 @@ void Network::flush_run() {
     run_.transmission = nullptr;
 }
 
-// When a host that polls at intervals reads input with arrival time `at`.
+// Returns when a host that polls at intervals reads input with arrival time `at`.
 Nanoseconds Network::serving_time(std::uint32_t host, Nanoseconds at) const {
     if (host >= model_.read_every.size() || model_.read_every[host].value <= 0) return at;
     const std::int64_t every = model_.read_every[host].value;

@@ -49,7 +49,8 @@ class Network {
         std::uint64_t bytes_sent = 0, bytes_received = 0;
     };
 
-    // host_of: of every endpoint. group_of: of every endpoint, ascending; each group has its own addresses.
+    // `host_of` and `group_of` have the host and the group of every endpoint; groups ascend. Each group has
+    // its own multicast addresses.
     Network(const Model& model, const Faults& faults, std::vector<std::uint32_t> host_of,
             std::vector<std::uint32_t> group_of, std::uint64_t seed, Sink& sink);
     Network(const Network&) = delete;
@@ -63,19 +64,19 @@ class Network {
     std::uint64_t digest() const { return digest_; }
 
     void send_message(std::uint32_t from, std::uint32_t to, Bytes header, Bytes payload);
-    // To one endpoint, lost like a copy of a multicast.
+    // Sends a datagram to one endpoint; it is lost with the probability of a multicast's copy.
     void send_datagram(std::uint32_t from, std::uint32_t to, Bytes bytes);
-    // Each range of a group has its own address.
+    // Multicasts to a range of the group: ranks that share a multicast address.
     void multicast(std::uint32_t from, std::uint32_t range, Bytes header, Bytes payload);
-    // The range whose address an endpoint receives; kNoRange without a multicast socket.
     static constexpr std::uint8_t kNoRange = UINT8_MAX;
+    // Sets the range whose address an endpoint receives; kNoRange if it has no multicast socket.
     void listen(std::uint32_t endpoint, std::uint8_t range) { listens_to_[endpoint] = range; }
-    // False while the adapter's queue is full or a fault refuses: free_at() has the time to retry.
+    // Returns false while the adapter's queue is full or a fault refuses: free_at() has the time to retry.
     bool may_send(std::uint32_t endpoint);
     Nanoseconds free_at(std::uint32_t endpoint) const;
     // The processor of this endpoint's host is busy until then.
     Nanoseconds busy_until(std::uint32_t endpoint) const { return hosts_[host_of_[endpoint]].processor_free; }
-    // Keeps the processor busy for a time, longer on a slow host; or until a moment.
+    // Keeps the processor of the endpoint's host busy for a time, which is longer on a slow host.
     void occupy(std::uint32_t endpoint, Nanoseconds time);
     void occupy_until(std::uint32_t endpoint, Nanoseconds time) {
         host_at(endpoint).processor_free = std::max(busy_until(endpoint), time);

@@ -22,9 +22,9 @@ class Random {
         mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
         return mixed ^ (mixed >> 31);
     }
-    // In [0, bound); 0 for a bound of 0.
+    // Returns a number in [0, bound); 0 for a bound of 0.
     std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
-    // In [least, most].
+    // Returns a number in [min, max].
     std::uint64_t between(std::uint64_t min, std::uint64_t max) { return min + below(max - min + 1); }
     double unit() { return static_cast<double>(next() >> 11) * 0x1p-53; }
     // Impossible and certain events draw no number.
@@ -39,7 +39,7 @@ class Random {
     std::uint64_t state_;
 };
 
-// A number with the same byte order on every processor.
+// Returns a number whose bytes are in little-endian order on every processor.
 template <typename Number>
 constexpr Number little_endian(Number number) {
     if constexpr (std::endian::native == std::endian::little) return number;
@@ -49,7 +49,7 @@ constexpr Number little_endian(Number number) {
     return swapped;
 }
 
-// 0, 1, 2 ...
+// Returns 0, 1, 2 ... up to count - 1.
 inline std::vector<std::uint32_t> first_numbers(std::uint32_t count) {
     std::vector<std::uint32_t> numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0U);

@@ -72,7 +72,7 @@ engine::GroupConfig draw_config(Random& random) {
     return config;
 }
 
-// Some groups use several multicast addresses: runs of ranks, each with its own.
+// Draws groups with several multicast addresses: runs of ranks, each with its own address.
 void draw_ranges(Random& random, engine::GroupConfig& config) {
     if (!random.chance(0.2)) return;
     config.ranges = number(random, 1, std::min(config.members, 4U));
@@ -87,7 +87,8 @@ std::vector<std::uint32_t> in_any_order(Random& random, std::uint32_t count) {
     return members;
 }
 
-// Some hosts in any order; the first group has all of them, so that every host takes part.
+// Draws some hosts in any order; with `all` returns all hosts, as for the first group, so that every host
+// takes part.
 std::vector<std::uint32_t> draw_members(Random& random, std::uint32_t hosts, bool all) {
     if (all) return first_numbers(hosts);
     std::vector<std::uint32_t> members = in_any_order(random, hosts);
@@ -212,8 +213,8 @@ Collective draw_collective(Random& random, std::uint32_t members) {
     return what;
 }
 
-// An algorithm for a kind, for all sizes. One draw more than there are algorithms gives a row for a size that
-// no operation has, so that the rows below decide.
+// Draws a row of the table of algorithms: an algorithm for a kind of operation, for all sizes. One draw more
+// than there are algorithms gives a row for a size that no operation has, so that the rows below decide.
 levels::Row draw_row(Random& random) {
     levels::Row row;
     do {
@@ -268,7 +269,7 @@ void draw_join_faults(std::uint64_t seed, GroupOptions& options) {
     if (random.chance(0.05)) options.silent = any_process();
 }
 
-// Derived from the seed alone, for the same reason.
+// Draws no number, only looks at the seed, so that the earlier draws of each seed stay unchanged.
 void draw_security(std::uint64_t seed, GroupOptions& options) {
     if (seed % 2 == 0) return;
     options.key = wire::Key{std::byte{1}};

@@ -10,13 +10,14 @@ namespace mcastcoll::sim {
 // Runs whole groups drawn from a seed: placement, operations, network faults, and members that fail or
 // compute. Returns an error message or "".
 std::string run_groups(std::uint64_t seed);
-// The result of whole groups, and then of engines alone.
+// The result of a seed: of its scenario with whole groups and, if that is right, of its scenario with
+// engines.
 struct SeedRun {
     std::string wrong;
     std::uint64_t packets = 0;  // a digest of arrivals and times: the same on every processor
 };
 SeedRun run_seed(std::uint64_t seed);
-// One line for a report.
+// Describes both scenarios of a seed in one line, for a report.
 std::string summary_of_seed(std::uint64_t seed);
 
 // Many seeds, each with its own scenario, in several processes.

@@ -35,13 +35,13 @@ void sum(void* out, const void* one, const void* other, std::size_t elements) {
     for_each<1>(out, one, other, elements, [](std::uint32_t* a, const std::uint32_t* b) { *a += *b; });
 }
 
-// Neither commutative nor associative.
+// An operation that is neither commutative nor associative.
 void mix(void* out, const void* one, const void* other, std::size_t elements) {
     for_each<1>(out, one, other, elements,
                 [](std::uint32_t* a, const std::uint32_t* b) { *a = *a * 2654435761U + (*b ^ *b >> 15); });
 }
 
-// The same with elements of three words: fragments hold no whole number of them.
+// Like mix(), with elements of three words: the size of a fragment is no multiple of an element's.
 void wide(void* out, const void* one, const void* other, std::size_t elements) {
     for_each<3>(out, one, other, elements, [](std::uint32_t* a, const std::uint32_t* b) {
         const std::uint32_t first = a[0];

@@ -47,26 +47,27 @@ inline Step barrier() {
 std::vector<Step> mixed_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
                                std::uint64_t max_bytes);
 
-// The same, with a share of the broadcasts streamed, and another share replaced by all kinds of reductions.
+// Like mixed_script(), with a share of the broadcasts streamed, and another share replaced by all kinds of
+// reductions.
 std::vector<Step> varied_script(std::uint64_t seed, std::uint32_t members, std::uint32_t count,
                                 std::uint64_t max_bytes);
 
-// The bytes of a broadcast, different for every group and step; from an offset on.
+// Returns `bytes` bytes of a broadcast, from `offset` on; they differ for every group and step.
 std::vector<std::byte> content_of(std::uint64_t group, std::uint64_t step, std::uint64_t bytes,
                                   std::uint64_t offset = 0);
-// A rank's contribution to a reduction. Rank kOutside is the contribution added while rank 0 holds the
-// reduction.
+// Instead of a rank: the contribution that is added while rank 0 holds a reduction.
 inline constexpr std::uint32_t kOutside = UINT32_MAX;
+// Returns a rank's contribution to a reduction.
 std::vector<std::byte> vector_of(std::uint32_t group, std::uint64_t step, std::uint32_t rank,
                                  std::uint64_t bytes);
 // The result of a reduction: a member combines its own vector, then its children's in the tree, in order.
 std::vector<std::byte> reduced(std::uint32_t group, std::uint64_t number, const Step& step,
                                std::uint32_t members, std::uint32_t arity);
 
-// Returns so many bytes of a member's contribution, from an offset on.
+// A function that returns `bytes` bytes of a member's contribution, from `offset` on.
 using PartOfInput =
     std::function<std::vector<std::byte>(std::uint32_t member, std::size_t offset, std::size_t bytes)>;
-// A member's result of a collective operation; empty if the member gets none.
+// Returns a member's result of a collective operation; empty if the member gets none.
 std::vector<std::byte> outcome(const Collective& what, std::uint32_t self, std::uint32_t members,
                                const PartOfInput& part);
 

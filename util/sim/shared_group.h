@@ -47,19 +47,19 @@ class SharedGroup {
   public:
     using Content = std::shared_ptr<const std::vector<std::byte>>;
 
-    // number: of the group in its world, from 1 on.
+    // `number` counts the groups of a world, from 1 on.
     SharedGroup(std::uint64_t number, const GroupSetup& setup);
 
     const GroupSetup& setup() const { return setup_; }
     std::uint64_t number() const { return number_; }
     std::uint32_t members() const { return static_cast<std::uint32_t>(setup_.members.size()); }
     const group::MemberList& addresses() const { return addresses_; }  // by rank
-    // For a process that is a member.
+    // The rank of a process, which must be a member.
     std::uint32_t rank_of(std::uint32_t process) const;
 
-    // A member's input of an operation.
+    // Returns a member's input of an operation.
     std::vector<std::byte> given(std::size_t operation, std::uint32_t rank) const;
-    // A member's result. A result common to all members is stored once, while referenced.
+    // Returns a member's result. A result common to all members is stored once, while it is referenced.
     Content expected(std::size_t operation, std::uint32_t rank);
 
   private:

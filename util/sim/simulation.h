@@ -41,17 +41,18 @@ class Simulation : public Sink {
     void complain(std::string what) {
         if (wrong_.empty()) wrong_ = std::move(what);
     }
-    // For every rank, the time from the start of a separated operation to completion; empty if the operation
-    // never began.
+    // Returns the time of every rank from the start of a separated operation to completion; empty if the
+    // operation never began.
     std::vector<Nanoseconds> times(std::size_t operation, std::uint32_t group = 0) const {
         const Separated& track = tracks_[group];
         return operation < track.times.size() ? track.times[operation] : std::vector<Nanoseconds>();
     }
-    // Called when a separated operation has completed everywhere, and before the first.
+    // If set, is called when a separated operation has completed everywhere, and once before the first
+    // operation.
     std::function<void(std::size_t operations_done)> step_over;
 
   protected:
-    // Of every endpoint, as for Network.
+    // `host_of` and `group_of` are those of Network.
     Simulation(const Conditions& conditions, std::vector<std::uint32_t> host_of,
                std::vector<std::uint32_t> group_of, std::size_t groups = 1)
         : random_(conditions.seed),

@@ -20,11 +20,11 @@ std::optional<Number> parse(std::string_view text) {
     if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
     return value;
 }
-// "500ns", "20us", "1.5ms", "2s"; "0" needs no unit.
+// Parses a time: "500ns", "20us", "1.5ms", "2s"; "0" needs no unit.
 std::optional<Nanoseconds> parse_time(std::string_view text);
 // The shortest text that parse_time() reads as the same time.
 std::string to_string(Nanoseconds time);
-// "0.05" or "5%", from 0 to 1.
+// Parses a share from 0 to 1: "0.05" or "5%".
 std::optional<double> parse_share(std::string_view text);
 std::optional<double> parse_number(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);

@@ -25,8 +25,8 @@ class WanLinks {
 
     // The next site of a packet at site `at` with destination `to`.
     std::uint32_t next(std::uint32_t at, std::uint32_t to) const { return wan_.mesh || at == 0 ? to : 0; }
-    // Moves a packet across one link and returns when the packet enters the next switch. onward: the time of
-    // its bytes on the next wire, a host's or another link.
+    // Moves a packet across one link and returns when the packet enters the next switch. `onward` is the time
+    // that its bytes take on the next wire, a host's or another link.
     Nanoseconds carry(std::uint32_t from, std::uint32_t to, const Transmission& transmission, Nanoseconds now,
                       Nanoseconds onward) {
         const std::size_t link = std::size_t{from} * sites_ + to;

@@ -25,7 +25,7 @@ std::uint32_t max_in_flight(const engine::GroupConfig& config) {
         std::min<std::uint64_t>(UINT32_MAX, config.operation_slots * per_slot + 4ULL * config.members + 64));
 }
 
-// By endpoint: group after group.
+// The host of every endpoint, group after group.
 std::vector<std::uint32_t> hosts_of(const std::vector<EngineSetup>& setups) {
     std::vector<std::uint32_t> hosts;
     for (const EngineSetup& setup : setups) {

@@ -47,13 +47,13 @@ struct Options : Conditions {
     Nanoseconds turn{};  // input within this time is read in one turn, with one time
     Nanoseconds time_limit = Nanoseconds::from_ms(60'000);
     bool check_invariants = true;  // after every call into an engine; slow for large groups
-    // Changes a member's configuration.
+    // If set, is called for each member to change its configuration.
     std::function<void(engine::GroupConfig&)> each;
-    // Changes an operation before a member posts it. Only for mutation tests of the oracles.
+    // If set, is called to change an operation before a member posts it: for mutation tests of the oracles.
     std::function<void(Rank, std::uint64_t step, Collective&)> tamper;
     std::function<void(Nanoseconds now, std::uint64_t events)> progress;  // called now and then
 
-    // Of the only group, or the first.
+    // The configuration of the first group.
     engine::GroupConfig& group() { return setups[0].config; }
     const engine::GroupConfig& group() const { return setups[0].config; }
 };
@@ -64,18 +64,18 @@ class World : public Simulation {
 
     // Joins, runs the scripts, closes. Returns an error message or "". Call once.
     std::string run() override;
-    // The same, with this script for the first group.
+    // Does the same as run(), with this script for the first group.
     std::string run(std::vector<Step> script);
 
-    // Of the first group.
+    // A member's engine in the first group.
     const engine::Engine& engine(std::uint32_t rank) const { return *members_[rank].engine; }
     // The error of the first group on a member; 0 without an error.
     int status(std::uint32_t rank) const { return members_[rank].status; }
     engine::Counters total() const;
     Nanoseconds killed_at() const { return killed_at_; }
-    // From the first post of a step to its last completion.
+    // Returns the time from the first post of a step to its last completion.
     Nanoseconds duration(std::uint64_t step) const { return span(step, step); }
-    // From the first post of step `from` to the last completion of step `to`.
+    // Returns the time from the first post of step `from` to the last completion of step `to`.
     Nanoseconds span(std::uint64_t from, std::uint64_t to, std::uint32_t group = 0) const;
     // Traffic from the start of the first separated operation to the end of the last.
     Network::Traffic traffic_of_operations() const { return traffic_of_operations_; }
@@ -84,7 +84,7 @@ class World : public Simulation {
     std::uint64_t failed_operations() const { return failed_operations_; }
     // Delivers a datagram to a member, as if from the wire.
     void inject(std::uint32_t member, Bytes datagram);
-    // Called with every multicast datagram, as seen by a listener on the wire.
+    // If set, gets every multicast datagram, like a listener on the wire.
     std::function<void(Bytes)> tap;
 
   private:
@@ -133,7 +133,7 @@ class World : public Simulation {
         metered(member, body);
         pump(member);
     }
-    // Delivers input in the current turn, or begins another.
+    // Delivers input in the current turn, or begins a new turn.
     void read(std::uint32_t member, FunctionRef<void(engine::Engine&, Nanoseconds)> body);
     void pump(std::uint32_t member);
     void take_effect(std::uint32_t member, const engine::Effect& effect);

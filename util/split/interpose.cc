@@ -39,12 +39,12 @@ bool verbose = false;
 
 // An unusable sites file ends the program: without the file, connections would go to wrong places unnoticed.
 [[noreturn]] void end(const std::string& why) {
-    std::fprintf(stderr, "libmcastcoll-split: %s\n", why.c_str());
+    std::fprintf(stderr, "libmcastcoll-split: %s; the program is not run\n", why.c_str());
     _exit(kBadSites);
 }
 
-// The site of one of this host's addresses. MCASTCOLL_SITE selects the site of a host in several sites, such
-// as a gateway.
+// Returns the site that contains one of this host's addresses. On a host in several sites, such as a gateway,
+// MCASTCOLL_SITE must name the site instead.
 const sites::Site* site_here() {
     ifaddrs* all = nullptr;
     if (getifaddrs(&all) != 0) end(std::string("cannot list this host's addresses: ") + std::strerror(errno));
@@ -73,7 +73,9 @@ __attribute__((constructor)) void load() try {
             end(std::string(path) + " has no site \"" + name + "\", which MCASTCOLL_SITE names");
     }
     if (verbose && own == nullptr)
-        std::fprintf(stderr, "libmcastcoll-split[%d]: no site of %s contains an address of this host\n",
+        std::fprintf(stderr,
+                     "libmcastcoll-split[%d]: no site of %s contains an address of this host: no connection "
+                     "of this process uses a gateway; MCASTCOLL_SITE can name the site\n",
                      getpid(), path);
 } catch (const std::bad_alloc&) {
     end("no memory for the sites file");
@@ -87,7 +89,7 @@ const sites::Endpoint* gateway_to(const sites::Endpoint& target) noexcept {
     return local ? nullptr : &own->gateway;
 }
 
-// With MCASTCOLL_SPLIT_VERBOSE: prints a line on standard error.
+// Prints a line on standard error if MCASTCOLL_SPLIT_VERBOSE is set.
 void print_verbose(const char* what, int fd, const sites::Endpoint& peer) noexcept try {
     if (!verbose) return;
     const KeepErrno keep;
@@ -229,7 +231,7 @@ MCC_MOVE(ssize_t, recvmsg, (int fd, msghdr* message, int flags), read_now(fd, fl
 MCC_MOVE(int, recvmmsg, (int fd, mmsghdr* messages, unsigned count, int flags, timespec* limit),
          read_now(fd, flags), fd, messages, count, flags, limit)
 
-// Called by programs built with checks of buffer sizes.
+// Programs built with checks of buffer sizes call these functions.
 MCC_MOVE(ssize_t, __read_chk, (int fd, void* to, size_t size, size_t room), read_now(fd), fd, to, size, room)
 MCC_MOVE(ssize_t, __recv_chk, (int fd, void* to, size_t size, size_t room, int flags), read_now(fd, flags),
          fd, to, size, room, flags)

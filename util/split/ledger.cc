@@ -24,7 +24,7 @@ constexpr unsigned kLooksPerSweep = 4096;
 pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 std::size_t sweep_at = kSweepFrom;
 
-// Never destroyed: threads may still write while the process exits.
+// The entries by cookie. The map is never destroyed, because threads may still write while the process exits.
 Map& map() {
     alignas(Map) static std::byte place[sizeof(Map)];
     static Map* const made = new (place) Map;
@@ -45,7 +45,8 @@ void sweep() {
         if (const auto here = at++; !alive.contains(here->first)) remove(here->first);
 }
 
-// An unsettled entry of a closed socket would make all calls look up their sockets forever.
+// Sweeps now and then: an unsettled entry of a closed socket would make all calls look up their sockets
+// forever.
 void tidy_now_and_then() noexcept try {
     static unsigned looks = 0;
     if (++looks % kLooksPerSweep == 0) sweep();

@@ -80,7 +80,8 @@ void forget(std::size_t index) noexcept {
     watched[index] = watched[--watched_count];
 }
 
-// Call under Locked.
+// Handles the events of a watched connection, and stops watching it when its preface was sent or it has
+// failed. Call under Locked.
 void look_at(std::size_t index, short events) noexcept {
     Connection* known = find(watched[index].cookie);
     const bool waits = known != nullptr && known->stage == Stage::to_send;
@@ -107,8 +108,8 @@ void* watch_all(void*) {
     }
 }
 
-// The child has no such thread. The parent's thread sends the prefaces, since parent and child share the
-// connections.
+// Runs in a child of fork(), which does not have the thread that sends prefaces. The parent's thread sends
+// them, since parent and child share the connections.
 void in_child() noexcept {
     while (watched_count > 0) forget(watched_count - 1);
     running = false;
@@ -126,7 +127,7 @@ void watch(int fd, std::uint64_t cookie) noexcept {
     watched[watched_count++] = {copy, cookie};
     if (running) return;
     pthread_t thread;
-    // The thread inherits the blocked signals of its creator.
+    // The thread inherits the signal mask of its creator, whose signals Locked has blocked.
     running = pthread_create(&thread, nullptr, watch_all, nullptr) == 0;
     if (running)
         pthread_detach(thread);
@@ -157,7 +158,8 @@ bool begins_as_preface(const std::byte* bytes, std::size_t length) noexcept {
     return std::memcmp(bytes, magic.data(), std::min(length, magic.size())) == 0;
 }
 
-// Peeks first, so that data without a preface stays for the program.
+// Removes a preface from the input, and sets `source`. Peeks first, so that data without a preface stay for
+// the program.
 Found take_preface(int fd, sites::Endpoint& source) noexcept {
     std::array<std::byte, gateway::kPrefaceSize> bytes;
     ssize_t n = 0;

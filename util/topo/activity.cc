@@ -13,7 +13,7 @@ namespace {
 using topology::Counts;
 using topology::ReportedGroup;
 
-// Increase of a counter; a missing counter is 0.
+// Returns the increase of a counter; a missing counter is 0.
 double growth(const Counts& before, const Counts& now, std::string_view name) {
     const auto value = [name](const Counts& counts) {
         const auto found = std::ranges::find(counts, name, [](const auto& one) { return one.first; });

@@ -31,11 +31,11 @@ struct Sample {
 };
 
 std::string as_table(const std::vector<Activity>& activities);
-// A JSON object, on a single line.
+// Returns a sample as a JSON object, on a single line.
 std::string as_json_line(const Sample& sample);
-// All counters of all processes in Prometheus's text format (exposition format 0.0.4).
+// Returns all counters of all processes in Prometheus's text format (exposition format 0.0.4).
 std::string as_metrics(const LoadedReports& loaded);
-// A self-contained HTML page: the trees, the latest table, charts over time.
+// Returns a self-contained HTML page: the trees, the latest table, charts over time.
 std::string as_page(const std::vector<JobGroup>& groups, const std::vector<Sample>& history, Rank root);
 
 }  // namespace mcastcoll::topo

@@ -17,8 +17,9 @@ struct JobCommand {
     bool json = false, watch = false, metrics = false;
 };
 
-// Both return the exit status. serve_job runs in processes started by another process's --hosts.
+// Shows running jobs; returns the exit status.
 int run_job(const JobCommand& command);
+// Serves the process that shows the jobs, in a process started by its --hosts; returns the exit status.
 int serve_job(const JobCommand& command);
 
 }  // namespace mcastcoll::topo

@@ -13,7 +13,7 @@ namespace {
 // Requests of the head, sent before each exchange of reports.
 const std::string kRefresh = "news", kReports = "reports", kOver = "over";
 constexpr unsigned kAnswer_s = 10;
-// Between two requests of the head; a user may look once an hour.
+// The longest time between two requests of the head; a user may look once an hour.
 constexpr unsigned kRequestTimeout_s = 4000;
 
 std::string as_bytes_of(const ReadReports& read) {

@@ -10,16 +10,17 @@ namespace mcastcoll::topo {
 
 class Look {
   public:
-    // Without a host set (nullptr): this host only.
+    // Collects from this host only if `host_set` is nullptr.
     Look(std::vector<std::string> folders, std::unique_ptr<hostset::HostSet> host_set);
     ~Look();
     Look(const Look&) = delete;
     Look& operator=(const Look&) = delete;
 
     bool is_head() const { return host_set_ == nullptr || host_set_->is_head(); }
-    // Requests new reports from all writers within the next seconds. An error: the host set is lost.
+    // Requests new reports from all writers within the next seconds. Returns an error if the host set is
+    // lost.
     Result<void> request_reports();
-    // The reports of all hosts. A lost host is reported once.
+    // Returns the reports of all hosts; names a lost host once, in the complaints.
     Result<LoadedReports> take();
     // Serves the head's requests until the head ends.
     Result<void> serve();

@@ -1,5 +1,5 @@
-// Writes a report of a group of four on two hosts, like one rank of a job, until standard input ends. Each
-// input line makes a new report, a hundred operations later.
+// Writes a report (topology/job_report.h) of a group of four on two hosts, like one rank of a job, until
+// standard input ends. Each input line makes a new report, a hundred operations later.
 //     reporter FOLDER RANK [fork]     with fork: a child exits first, and must not remove the report
 #include <sys/wait.h>
 #include <unistd.h>

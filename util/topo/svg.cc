@@ -15,7 +15,7 @@ using topology::Map;
 using topology::Tree;
 
 constexpr double kRowHeight = 64, kMargin = 24, kLegendWidth = 190;
-// From far to near; distinct for red-green colour blindness.
+// The colours of the levels, from far to near; distinct for red-green colour blindness.
 constexpr std::array<const char*, topology::kLevels> kColours{
     "#d55e00", "#e69f00", "#0072b2", "#009e73", "#56b4e9", "#cc79a7", "#999999", "#666666", "#bbbbbb"};
 

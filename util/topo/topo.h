@@ -32,15 +32,16 @@ Result<std::vector<topology::Place>> make_members(const MadeUp& wanted);
 int complain(const std::string& what, int code = 2);
 
 std::string levels_as_text(const topology::Map& map, const std::vector<topology::ReportedLevel>& levels);
-// Indented; siblings without children are on one line, as ranges of ranks.
+// Returns the tree as indented text; siblings without children are on one line, as ranges of ranks.
 std::string tree_as_text(const topology::Map& map, const topology::Tree& tree);
 // Escapes characters that are special in HTML and SVG.
 std::string as_html(const std::string& text);
 std::string as_svg(const topology::Map& map, const topology::Tree& tree);
-// With an empty file name, writes nothing and returns true.
+// Draws the tree into a file; false if it cannot be written. With an empty file name, writes nothing and
+// returns true.
 bool write_svg(const std::string& file, const topology::Map& map, const topology::Tree& tree);
 
-// "0-3,7,9"
+// Returns ranks as text: "0-3,7,9".
 std::string ranges(std::span<const Rank> ranks);
 // The names of the rank's clusters, at levels with several clusters: "site A, host h3".
 std::string where(const topology::Map& map, Rank rank);
@@ -49,7 +50,7 @@ std::string where(const topology::Map& map, Rank rank);
 std::string selection_as_text(const std::vector<levels::Row>& user, const std::string& file);
 // The user's rows, then the built-in rows.
 std::vector<levels::Row> all_rows(const std::vector<levels::Row>& user);
-// The reason for a row.
+// Why the row is in the table: the file, or the built-in rule.
 std::string reason(const levels::Row& row, const std::string& file);
 
 // json.cc: for programs, one JSON object each, as text. Only one file includes the JSON library, which takes
@@ -59,7 +60,7 @@ std::string group_as_json(const topology::Map& map, const topology::Tree& tree,
                           const std::vector<topology::ReportedLevel>& levels);
 std::string host_as_json(const topology::Discovery& found, const Result<topology::Machine>& machine);
 std::string selection_as_json(const std::vector<levels::Row>& user, const std::string& file);
-// root: of the trees; below the number of each group's members.
+// `root` is the rank at the root of each group's trees; it must be a rank of every group.
 std::string job_as_json(const LoadedReports& loaded, const std::vector<JobGroup>& groups, Rank root);
 
 }  // namespace mcastcoll::topo

@@ -1,7 +1,7 @@
 // The state of a channel: a connection carried by a gateway session (`Session`). The sender numbers the
 // frames of a channel ("order"), and the receiver restores the order, because frames arrive over several
 // streams. A channel exists until each side has sent its last frame (reset or close) and received the peer's,
-// so that a number is never reused too early.
+// so that a number is never reused too early. Amounts of data are in cost: payload plus header (frame.h).
 #pragma once
 
 #include <cstddef>
@@ -33,7 +33,7 @@ struct Channel {
     // Sending.
     std::uint32_t next_order = 0;
     std::uint64_t sent = 0, limit;  // in cost
-    unsigned in_bulk = 0;           // frames in the bulk queue: smaller ones must wait behind them
+    unsigned in_bulk = 0;           // frames in the bulk queue: small frames of this channel wait behind them
     bool finish_queued = false, last_queued = false;
     bool wants_credit = false, wants_room = false, is_sendable = false;
 

@@ -19,7 +19,7 @@ class Channels {
   public:
     using Map = std::unordered_map<ChannelId, std::unique_ptr<Channel>>;
 
-    // even: this side's numbers are even, otherwise odd.
+    // `even`: whether this side's numbers are even; the peer's numbers are then odd, or the reverse.
     Channels(bool even, WindowPool& pool) : next_(even ? 2 : 1), pool_(pool) {}
 
     Channel* find(ChannelId id) const {

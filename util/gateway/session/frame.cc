@@ -8,7 +8,7 @@
 namespace mcastcoll::gateway::session {
 namespace {
 
-// Smallest and largest payload.
+// Returns the smallest and the largest payload of a frame type.
 std::pair<std::size_t, std::size_t> payload_size(FrameType type) {
     if (type == FrameType::open || type == FrameType::data) return {1, kMaxPayload};
     if (type == FrameType::credit) return {kCreditSize, kCreditSize};

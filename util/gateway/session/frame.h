@@ -50,8 +50,8 @@ inline constexpr std::size_t kCreditSize = 8, kWelcomeSize = 20;
 constexpr bool is_sequenced(FrameType type) {
     return type <= FrameType::credit;
 }
-// Whether a frame takes part in the order of its channel: all frames with a sequence do except credit, which
-// may overtake.
+// Whether frames of this type arrive in the order of their channel: all frames with a sequence do, except
+// credit, which may overtake other frames.
 constexpr bool is_ordered(FrameType type) {
     return type <= FrameType::close;
 }
@@ -65,7 +65,7 @@ void put_header(std::byte* at, const FrameHeader& header);
 // Returns nothing if the 24 bytes are no valid frame header.
 std::optional<FrameHeader> get_header(Bytes bytes);
 
-// A frame with its memory for input and output.
+// A frame and its memory: the header and payload to be sent.
 class Frame {
   public:
     explicit Frame(std::size_t capacity)

@@ -3,8 +3,8 @@
 // belongs to the gateway.
 //
 //      0  magic "MCCT"     8  session          24  stream          36  zero, 4 bytes
-//      4  version         16  peer session     28  streams         40  site, 32 bytes
-//      6  zero, 2 bytes                        32  first window    72  site it means, 32 bytes
+//      4  version         16  peer session     28  streams         40  site of the connector, 32 bytes
+//      6  zero, 2 bytes                        32  first window    72  site of the acceptor, 32 bytes
 //
 // The session is a random number that a gateway draws whenever it drops its `Session` state. The states of
 // both sides match if each side knows the other's session:
@@ -57,8 +57,8 @@ std::uint16_t version_of_hello(Bytes bytes);
 std::array<std::byte, kWelcomeSize> encode_welcome(const Welcome& welcome);
 Welcome decode_welcome(Bytes bytes);
 
-// Implements the table above.
 enum class Binding { good, renewed, refused };
+// Compares the acceptor's state with a hello, by the table at the head of this file.
 Binding bind(std::uint64_t own, std::uint64_t bound_to, const Hello& hello);
 
 }  // namespace mcastcoll::gateway::session

@@ -1,5 +1,5 @@
-// Incoming side of a gateway session: restores the order of frames, delivers data to the host at the host's
-// speed, and grants credit for the consumed data.
+// Incoming side of a gateway session: restores the order of frames, delivers data to the host (the session's
+// owner) at its speed, and grants credit for the consumed data.
 #include <algorithm>
 #include <array>
 #include <cerrno>

@@ -22,16 +22,17 @@ class Outbound {
     // Number of bytes that a data frame may have now. If 0, next_sendable() returns the channel later.
     std::size_t may_send(ChannelId channel);
     void send(Channel& channel, FramePointer frame);
-    // Queues any frame with an order in its channel.
+    // Queues a frame that must keep its order in the channel.
     void enqueue(Channel& channel, FramePointer frame);
-    // Queues a frame without payload; enqueue_last() only if the channel has no last frame yet.
+    // Queues a frame without payload.
     void enqueue_control(Channel& channel, FrameType type);
+    // Queues the channel's last frame, reset or close, unless one was queued before.
     void enqueue_last(Channel& channel, FrameType type);
     // Queues close when both halves are finished, and releases the channel once the peer has sent its last
     // frame, too.
     void check_over(Channel& channel);
     std::optional<ChannelId> next_sendable();
-    // The peer accepts more data.
+    // Raises the limit of a channel: the peer accepts more data.
     void on_credit(const FrameHeader& header, Bytes payload);
 
     // Returns the next frame with a sequence, or null. Calls take_credit for a credit frame when its turn
@@ -42,11 +43,11 @@ class Outbound {
     // Queues the unacknowledged frames of a broken stream again.
     void lost(std::vector<FramePointer> frames);
     void acknowledged(FramePointer frame);
-    // The session has ended.
+    // Drops all frames when the session has ended.
     void clear();
 
     bool waits() const { return !again_.empty() || !urgent_.empty() || !bulk_.empty(); }
-    // When a waiting frame may leave.
+    // When the rate limit allows the next frame; kNever if it allows one now.
     Nanoseconds in_credit_at() const { return bucket_.in_credit_at(); }
     // Whether bulk or frames of a broken stream wait.
     bool bulk_waits() const { return !bulk_.empty() || !again_.empty(); }

@@ -43,7 +43,7 @@ class ReceiveWindow {
         from_pool_ += more;
         window_ = to;
     }
-    // Enough data was consumed to be worth a credit frame.
+    // Whether enough data was consumed to be worth a credit frame.
     bool should_grant() const { return consumed_ + window_ >= granted_ + window_ / 2; }
     // Raises the limit up to which data is accepted, and returns it.
     std::uint64_t grant() { return granted_ = std::max(granted_, consumed_ + window_); }

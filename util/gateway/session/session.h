@@ -26,13 +26,13 @@ class Session {
     void stream_down(unsigned stream);
     const Stream& stream(unsigned index) const { return streams_[index]; }
     unsigned streams_up() const;
-    // Cost that the peer accepts on each channel before any credit. The value is in its hello, and is set
-    // before the first stream of a session is up.
+    // Sets the cost of data (frame.h) that the peer accepts on each channel before any credit. The value is
+    // in the peer's hello, and is set before the first stream of a session is up.
     void set_peer_window(std::uint32_t window) { peer_window_ = window; }
     // Drops the whole state: channels are reset, streams are down.
     void abandon();
 
-    // Channels. open_channel() returns nothing if there are too many.
+    // Opens a channel; returns nothing if there are too many.
     std::optional<ChannelId> open_channel(Bytes preface);
     // Number of bytes that a frame passed to send() may have now. If 0, next_sendable() returns the channel
     // later.
@@ -41,7 +41,7 @@ class Session {
     void finish(ChannelId channel);
     void reset(ChannelId channel);
     std::optional<ChannelId> next_sendable() { return outbound_.next_sendable(); }
-    // The owner of the channel can take bytes again.
+    // Delivers the channel's stored bytes: its owner can take bytes again.
     void drain(ChannelId channel);
 
     // Returns the next frame to write on this stream, or nullptr if there is none now. The frame is the last

@@ -19,7 +19,7 @@ class Stream {
 
     // Whether an acknowledgement or heartbeat is due. It goes before other frames.
     bool has_control() const { return up_ && (ack_due_ || ping_due_ || pong_due_); }
-    // Returns this frame, or null.
+    // Returns the due acknowledgement or heartbeat, or null.
     FramePointer take_control(Nanoseconds now, Counters& counters);
     // Appends the next frame to write.
     Frame* enqueue(FramePointer frame, Nanoseconds now);

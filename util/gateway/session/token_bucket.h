@@ -11,7 +11,7 @@ namespace mcastcoll::gateway::session {
 
 class TokenBucket {
   public:
-    // 0 bytes per second: unlimited.
+    // The rate is unlimited if bytes_per_second is 0.
     explicit TokenBucket(std::uint64_t bytes_per_second = 0)
         : rate_(static_cast<std::int64_t>(bytes_per_second)),
           burst_(std::max<std::int64_t>(rate_ / 100, 16 * 1024)),

@@ -55,7 +55,7 @@ class Acceptance {
         missed_ += met ? 0 : 1;
     }
 
-    // At 1 % loss the median rank is not delayed, and the last rank only a little.
+    // Checks that at 1 % loss the median rank is not delayed, and the last rank only a little.
     void check_loss(engine::Repair repair, std::uint32_t ranks) {
         const Measured& without = result(repair, ranks, 0);
         const Measured& with = result(repair, ranks, 1);

@@ -23,7 +23,7 @@ struct NamedNetwork {
 
 std::span<const NamedNetwork> all_networks();
 
-// Null if no entry has the name.
+// Returns the entry with this name; null if there is none.
 template <typename Named>
 const Named* named(std::span<const Named> all, std::string_view name) {
     for (const Named& one : all)
@@ -45,7 +45,7 @@ struct FigureOptions {
     const NamedNetwork* network = nullptr;
     std::function<void(const std::string& point)> progress{};
 
-    // Called before each point.
+    // Reports a point as progress, before it is computed.
     void begin(const std::string& point) const {
         if (progress) progress(point);
     }
@@ -78,27 +78,27 @@ struct NamedFigure {
 
 std::span<const NamedFigure> all_figures();
 
-// Two-stage broadcast (two_stage.cc), broadcast channels (channels.cc), multilevel topology-aware collectives
-// (sites.cc), whole groups (growth.cc), the cost of losses (redundancy.cc).
-std::vector<NamedFigure> two_stage_figures();
-std::vector<NamedFigure> channel_figures();
-std::vector<NamedFigure> site_figures();
-std::vector<NamedFigure> growth_figures();
-std::vector<NamedFigure> redundancy_figures();
+std::vector<NamedFigure> two_stage_figures();   // two_stage.cc: the two-stage broadcast
+std::vector<NamedFigure> channel_figures();     // channels.cc: broadcast channels
+std::vector<NamedFigure> site_figures();        // sites.cc: multilevel topology-aware collectives
+std::vector<NamedFigure> growth_figures();      // growth.cc: whole groups of growing size
+std::vector<NamedFigure> redundancy_figures();  // redundancy.cc: the cost of losses
 
 // Writes a table as text, or a picture through gnuplot, by the suffix of the path. Returns an error message
 // or "". With an empty path, writes the table to standard output.
 std::string write_figure(const Figure& figure, const std::string& path);
 
-// A point of a figure: broadcasts of equal size, with one algorithm, in one group.
+// The algorithm of a point: a repair policy of the engine, or the binomial tree of messages.
 using Policy = std::optional<engine::Repair>;
 inline constexpr Policy kBinomial = std::nullopt;
 std::string_view name_of(const Policy& policy);
 
-// Rank 0 is the root; a few broadcasts are warm-up.
+// Describes a point of a figure: `operations` broadcasts of equal size from rank 0 in one group, after a few
+// broadcasts for warm-up.
 Experiment trial_for(const FigureOptions& options, const Policy& policy, std::uint32_t ranks,
                      std::uint32_t operations, std::uint64_t bytes = 8);
-// Reports the point as progress. Throws std::runtime_error with the message of an oracle.
+// Reports the point as progress, and measures it. Throws std::runtime_error with the message of an oracle if
+// a run was wrong.
 Measured run_trial(const FigureOptions& options, const Experiment& experiment);
 
 // Measures the acceptance criteria in virtual time: the result is the same on every machine. quick: small

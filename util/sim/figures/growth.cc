@@ -12,7 +12,7 @@
 namespace mcastcoll::sim {
 namespace {
 
-// As many processes per host as there are hosts, up to 64.
+// Returns a group with as many processes per host as there are hosts, up to 64.
 GroupExperiment group_of(const FigureOptions& options, std::uint32_t ranks, double loss) {
     GroupExperiment group;
     group.model = options.network->model;
@@ -31,8 +31,8 @@ constexpr const char* kColumns[] = {"join_us",        "messages_rank0", "message
                                     "received_most",  "memory_mean",    "memory_most",   "broadcast_us",
                                     "allreduce_us"};
 
-// To three digits: the C library may allocate a few bytes more than requested, and not always the same
-// number.
+// Rounds a number of bytes to three digits, because the C library may allocate a few bytes more than
+// requested, and not always the same number.
 double rounded(double bytes) {
     const double digit = std::pow(10, std::floor(std::log10(bytes)) - 2);
     return std::round(bytes / digit) * digit;

@@ -182,8 +182,8 @@ Figure figure_penalty(const FigureOptions& options) {
     return figure;
 }
 
-// Damages real packets in every way, from a few bytes to the whole payload, and verifies the checksum. A good
-// checksum of k bits misses one packet in 2^k.
+// How many damaged packets each checksum accepts. Real packets are damaged in every way, from a few bytes to
+// the whole payload. A good checksum of k bits misses one packet in 2^k.
 struct Missed {
     static constexpr unsigned kBits[] = {8, 12, 16, 32};
     std::uint64_t tried = 0;

@@ -77,7 +77,7 @@ std::string take_root(const std::string& text, Experiment& experiment) {
     return {};
 }
 
-// RANK:OPERATION, or RANK alone.
+// Parses the value of --kill: RANK:OPERATION, or RANK alone. Returns an error message or "".
 std::string take_kill(const std::string& text, Command& command) {
     if (text.empty()) return {};
     const auto parts = split(text, ':');

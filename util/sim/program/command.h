@@ -26,7 +26,7 @@ struct Command {
     std::string replay;  // a command line that repeats the run
 };
 
-// The exit status if the program must end at once, after --help or after an error message on stderr.
+// Returns the exit status if the program must end at once, after --help or after an error message on stderr.
 std::optional<int> parse(int argc, char** argv, Command& command);
 
 // Prints the message and returns the exit code for an invalid command line.

@@ -42,7 +42,7 @@ nlohmann::ordered_json report_of(const Command& command, const Measured& measure
             {"configuration", measured.configuration}};
 }
 
-// As a JSON object, or a line for each field.
+// Prints the report as a JSON object, or as a line for each field.
 void print(const Command& command, const nlohmann::ordered_json& report) {
     if (command.json) return fmt::print("{}\n", report.dump());
     for (const auto& [key, value] : report.items())
