@@ -27,7 +27,7 @@ typedef struct {
 void mcc_probe_open(MccProbe* probe, const void* address, size_t bytes);
 // Called on every member: sends datagrams to rank 0 if this member is one of `ranks`.
 void mcc_probe_send(const MccProbe* probe, int rank, const void* from, const void* to, size_t bytes);
-// Called on rank 0: returns a member whose datagrams are missing, or -1, and closes the socket. Waits up to a
+// Called on rank 0: returns a member from which no datagram came, or -1, and closes the socket. Waits up to a
 // second for missing datagrams, which may have taken another route than the messages.
 int mcc_probe_missing(MccProbe* probe);
 void mcc_probe_close(MccProbe* probe);

@@ -156,8 +156,8 @@ int mcc_poll(MccProvider* p, MccEnded ended);  // the lock is held
 // Marks the join as no longer used, to be closed after the linger time. `disposable`: its memory is freed
 // when it is closed. The lock is held.
 void mcc_join_end(MccProvider* p, MccJoin* j, int linger_ms, bool disposable);
-// Closes the joins whose linger time is over, or (`all`) every join. Returns 0 or the provider's last error,
-// a positive FI_E code. The lock is held.
+// Closes the joins with an expired linger time, or (`all`) every join. Returns 0 or the provider's last
+// error, a positive FI_E code. The lock is held.
 int mcc_joins_reap(MccProvider* p, bool all);
 
 #endif

@@ -22,7 +22,7 @@ const char* mcc_read_number(const char* at, size_t* number);
 // Reads the text `value` into the setting. False: the value is not allowed; `reason` (kMccReasonBytes) then
 // begins with `prefix` and the setting's name.
 bool mcc_read_setting(const char* prefix, MccSetting* setting, const char* value, char* reason);
-// Reads `list`, the value of `variable`: comma-separated items KEY=VALUE, whose keys are the names of the
+// Reads `list`, the value of `variable`: comma-separated items KEY=VALUE; the keys are the names of the
 // settings. If a key appears more than once, its last value counts. False with a reason for an invalid list.
 bool mcc_read_experiment(const char* variable, const char* list, MccSetting* settings, size_t count,
                          char* reason);

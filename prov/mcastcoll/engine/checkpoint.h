@@ -73,7 +73,7 @@ class Checkpoint {
     struct {
         std::uint64_t watermark = 0;
         std::uint32_t map_version = 0;
-    } parked_;  // a watermark whose map has not arrived yet
+    } parked_;  // a watermark without its map, which has not arrived yet
     bool cast_due_ = false;
     std::uint32_t cast_target_ = 0;
     // Requests of this member and of its children for a higher watermark.

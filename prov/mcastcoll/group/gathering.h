@@ -39,7 +39,7 @@ class Gathering {
 
     // Returns null if no hello of this rank has arrived.
     const wire::Hello* of(Rank rank) const;
-    // The children whose hellos have not arrived.
+    // The children without an arrived hello.
     std::vector<Rank> missing() const;
     // The hellos of the other children.
     std::vector<const wire::Hello*> received() const;

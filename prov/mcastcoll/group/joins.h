@@ -80,7 +80,7 @@ class Joins {
     const std::vector<Member*>& members_of(std::uint64_t list) const;
     // The group with this id in this process's own numbering, or null.
     Member* find(const wire::JoinId& id) const;
-    // The group whose messages carry this id, or null.
+    // The group that uses this id in its messages, or null.
     Member* find_called(const wire::JoinId& id) const;
     // Handles a message about a list of members that was never joined here.
     void on_unknown(Bytes datagram, const Source& source);

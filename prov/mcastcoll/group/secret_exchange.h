@@ -68,7 +68,7 @@ class SecretExchange {
     const wire::KeyRequest own_;
     Port& port_;
     std::optional<wire::Key> secret_;
-    wire::ByteString opening_;  // the reply whose credential is being decoded
+    wire::ByteString opening_;  // the reply with the credential that is being decoded
     Nanoseconds request_at_{};
     std::uint32_t attempt_ = 0, refusals_ = 0;
 };

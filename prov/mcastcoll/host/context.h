@@ -93,7 +93,7 @@ struct Cursor {
     bool both = false;            // a broadcast copied by root and receiver together
     bool claimed = false;         // all pieces of such a broadcast are claimed
     std::uint64_t published = 0;  // number of steps published by this member
-    std::uint64_t reduced = 0;    // number of steps whose share is combined
+    std::uint64_t reduced = 0;    // number of steps with a combined share
     std::uint64_t gathered = 0;   // number of steps that were read
     std::size_t within = 0;       // bytes done in the current step, or block
     std::uint32_t next = 0;       // the first unprocessed member in the step being gathered

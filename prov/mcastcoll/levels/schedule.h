@@ -27,7 +27,7 @@ struct BlockMap {
     enum class Pattern : std::uint8_t {
         whole,   // contiguous
         circle,  // the blocks from `first` on; block 0 follows the last of `blocks`
-        digit    // the blocks whose numbers have the bit `first`
+        digit    // the blocks with the bit `first` in their numbers
     };
     Pattern pattern = Pattern::whole;
     std::uint32_t first = 0, blocks = 0;

@@ -32,7 +32,7 @@ struct Facilities {
     ports::ProcessWatch watch;
     transport::WaitSet wait_set;
     group::Joins joins{service_socket};
-    // For joins whose secret MUNGE carries.
+    // For joins with a secret that MUNGE carries.
     group::SecretExchanges secrets;
     std::shared_ptr<ports::SealedSecret> own_secret;  // The secret of the joins that this endpoint leads.
     group::RoundTrips round_trips;

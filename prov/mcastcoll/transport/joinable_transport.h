@@ -1,4 +1,4 @@
-// A transport whose groups are joined one by one.
+// A transport with groups that are joined one by one.
 #pragma once
 
 #include "base/result.h"
