@@ -59,7 +59,7 @@ Test(simulator, push_33_members) {
 }
 
 Test(simulator, largest_group) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (double loss : {0.0, 0.05, 1.0})
             for (std::uint64_t seed : seeds(1, 1)) {
                 Options options = options_of(256, repair, seed);
@@ -70,7 +70,7 @@ Test(simulator, largest_group) {
 }
 
 Test(simulator, every_root_and_the_sizes_at_the_edges) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (double loss : {0.0, 0.1})
             for (std::uint64_t seed : seeds(1, 2)) {
                 Options options = options_of(6, repair, seed);
@@ -92,7 +92,7 @@ Test(simulator, smallest_and_largest_fragments_and_windows) {
     const struct {
         std::uint32_t fragment, window;
     } cases[] = {{512, 16}, {512, 512}, {8192, 16}, {8192, 512}};
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (const auto& c : cases)
             for (std::uint64_t seed : seeds(1, 3)) {
                 Options options = options_of(5, repair, seed);
@@ -106,7 +106,7 @@ Test(simulator, smallest_and_largest_fragments_and_windows) {
 }
 
 Test(simulator, same_seed_same_world) {
-    for (engine::Repair repair : kPolicies) {
+    for (engine::Repair repair : policies()) {
         auto digest = [&](std::uint64_t seed) {
             Options options = options_of(7, repair, seed);
             options.faults.loss = 0.1;
@@ -122,7 +122,7 @@ Test(simulator, same_seed_same_world) {
 }
 
 Test(simulator, members_without_a_socket) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 12)) {
             const std::uint32_t members = 2 + static_cast<std::uint32_t>(seed % 8);
             Options options = options_of(members, repair, seed);
@@ -157,7 +157,7 @@ Test(simulator, naks_that_overtake_each_other) {
 }
 
 Test(simulator, slow_readers_with_small_buffers) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 3)) {
             Options options = options_of(5, repair, seed);
             options.model.socket_buffer = 60;
@@ -177,7 +177,7 @@ Test(simulator, slow_readers_with_small_buffers) {
 }
 
 Test(simulator, members_that_dawdle) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 3)) {
             Options options = options_of(6, repair, seed);
             options.think = Nanoseconds::from_ms(3);
@@ -188,7 +188,7 @@ Test(simulator, members_that_dawdle) {
 }
 
 Test(simulator, more_operations_than_slots) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 2)) {
             Options options = options_of(4, repair, seed);
             options.in_flight = 200;
@@ -204,7 +204,7 @@ Test(simulator, more_operations_than_slots) {
 // Safety phase first: network faults for a while. Then the liveness phase: the faults end, and all operations
 // must complete soon.
 Test(simulator, safety_then_liveness) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 10)) {
             Options options = options_of(3 + static_cast<std::uint32_t>(seed % 9), repair, seed);
             options.faults.loss = 0.5;
@@ -227,7 +227,7 @@ Test(simulator, members_with_different_policies) {
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(9, engine::Repair::pull, seed);
             options.each = [seed](engine::GroupConfig& config) {
-                config.repair = kPolicies[(index_of(config.self) * seed + seed) % std::size(kPolicies)];
+                config.repair = policies()[(index_of(config.self) * seed + seed) % std::size(policies())];
             };
             options.faults.loss = loss;
             options.faults.messages_overtake = seed % 2 == 0;
@@ -264,7 +264,7 @@ Test(simulator, lost_watermarks) {
 Test(simulator, every_root_synchronisation) {
     for (engine::RootSync sync :
          {engine::RootSync::delay, engine::RootSync::random, engine::RootSync::adaptive})
-        for (engine::Repair repair : kPolicies)
+        for (engine::Repair repair : policies())
             for (std::uint64_t seed : seeds(1, 3)) {
                 Options options = options_of(6, repair, seed);
                 options.group().root_sync = sync;

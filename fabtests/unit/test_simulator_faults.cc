@@ -53,7 +53,7 @@ Test(faults, one_lost_fragment_costs_about_a_round_trip) {
 }
 
 Test(faults, one_lost_small_broadcast_costs_about_a_round_trip) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint32_t receiver : {1U, 4U, 7U}) {
             const Options options = options_of(8, repair, 1);
             const Nanoseconds cost = cost_of(options, broadcast(0, 8), [=](const wire::Header&, Rank to) {
@@ -89,7 +89,7 @@ static Nanoseconds last_member(engine::Repair repair, std::uint32_t members, std
 
 Test(faults, at_one_percent_loss_the_last_member_is_a_few_round_trips_late) {
     const Nanoseconds rtt = Nanoseconds::from_us(40);
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint32_t members : {16U, 64U, 116U}) {
             const Nanoseconds late =
                 last_member(repair, members, 8, 0.01) - last_member(repair, members, 8, 0);
@@ -100,14 +100,14 @@ Test(faults, at_one_percent_loss_the_last_member_is_a_few_round_trips_late) {
 
 Test(faults, at_one_percent_loss_64_kib_are_a_few_round_trips_late) {
     const Nanoseconds rtt = Nanoseconds::from_us(40);
-    for (engine::Repair repair : kPolicies) {
+    for (engine::Repair repair : policies()) {
         const Nanoseconds late = last_member(repair, 16, 65536, 0.01) - last_member(repair, 16, 65536, 0);
         cr_assert_leq(late.value, 4 * rtt.value, "%s: %ld us", engine::name_of(repair).data(), us(late));
     }
 }
 
 Test(faults, a_lost_release_costs_about_a_round_trip) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint32_t receiver : {1U, 5U, 7U}) {
             const Options options = options_of(8, repair, 1);
             const Nanoseconds cost = cost_of(options, barrier(), [=](const wire::Header& header, Rank to) {
@@ -176,7 +176,7 @@ Test(faults, the_first_loss_ends_the_long_timeout) {
 }
 
 Test(faults, each_fragment_for_each_receiver) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint32_t receiver = 1; receiver < 4; ++receiver)
             for (std::uint32_t fragment = 0; fragment < 9; ++fragment) {
                 Options options = options_of(4, repair, 1);
@@ -191,7 +191,7 @@ Test(faults, each_fragment_for_each_receiver) {
 }
 
 Test(faults, one_member_receives_nothing_after_the_join) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint32_t receiver = 0; receiver < 5; ++receiver)
             for (std::uint64_t seed : seeds(1, 2)) {
                 Options options = options_of(5, repair, seed);
@@ -205,7 +205,7 @@ Test(faults, one_member_receives_nothing_after_the_join) {
 }
 
 Test(faults, one_direction_is_dead) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(5, repair, seed);
             options.faults.drop = [seed](const wire::Header& header, Rank to) {
@@ -216,7 +216,7 @@ Test(faults, one_direction_is_dead) {
 }
 
 Test(faults, the_multicast_dies_and_comes_back) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 4)) {
             Options options = options_of(6, repair, seed);
             options.think = Nanoseconds::from_us(300);
@@ -231,7 +231,7 @@ Test(faults, the_multicast_dies_and_comes_back) {
 }
 
 Test(faults, messages_that_take_very_long) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (bool overtake : {false, true})
             for (std::uint64_t seed : seeds(1, 5)) {
                 Options options = options_of(7, repair, seed);
@@ -244,7 +244,7 @@ Test(faults, messages_that_take_very_long) {
 }
 
 Test(faults, a_network_that_takes_nothing_now_and_then) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 5)) {
             Options options = options_of(5, repair, seed);
             options.faults.backpressure = 0.6;
@@ -255,7 +255,7 @@ Test(faults, a_network_that_takes_nothing_now_and_then) {
 
 // Recorded datagrams are replayed to every member, late, damaged and with different keys.
 Test(faults, replayed_and_forged_datagrams_change_nothing) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 3)) {
             const Options options = options_of(4, repair, seed);
             const auto script = mixed_script(seed, 4, 80, 60000);
@@ -313,7 +313,7 @@ Test(canary, a_lost_reliable_message_is_noticed) {
 }
 
 Test(canary, members_that_disagree_get_an_error) {
-    for (engine::Repair repair : kPolicies) {
+    for (engine::Repair repair : policies()) {
         Options options = options_of(3, repair, 1);
         options.time_limit = Nanoseconds::from_ms(3000);
         options.tamper = [](Rank rank, std::uint64_t step, Collective& operation) {

@@ -73,7 +73,7 @@ Test(pacing, only_a_slow_member_makes_it_slow) {
 // Small broadcasts of the group, and a second group on the same hosts, complete while the large broadcast is
 // under way.
 Test(pacing, no_operation_starves) {
-    for (engine::Repair repair : kPolicies) {
+    for (engine::Repair repair : policies()) {
         Options options = slow_options(repair, 1);
         std::vector<Step> large(11, broadcast(1, 8));
         large[0] = broadcast(0, kLarge);
@@ -111,7 +111,7 @@ Test(pacing, what_overflows_is_repaired_for_the_slow_one_only) {
 // its receivers' reports, must not fill the window for good.
 Test(pacing, many_large_broadcasts_of_one_root) {
     for (std::uint32_t members : {2U, 3U, 12U})
-        for (engine::Repair repair : kPolicies)
+        for (engine::Repair repair : policies())
             for (std::uint64_t seed : seeds(1, 4)) {
                 Options options = options_of(members, repair, seed);
                 options.group().window = 128;

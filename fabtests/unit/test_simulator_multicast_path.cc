@@ -88,7 +88,7 @@ void expect_map(const World& world, std::uint32_t members, const Outage& outage,
 
 Test(multicast_path, what_dies_is_demoted) {
     for (const Outage& outage : kOutages)
-        for (engine::Repair repair : kPolicies)
+        for (engine::Repair repair : policies())
             for (std::uint64_t seed : seeds(1, 3)) {
                 const Options options = outage_options(repair, seed);
                 const Run run(options, outage, kNever, mixed_script(seed, 6, 900, 20000));
@@ -103,7 +103,7 @@ Test(multicast_path, what_dies_is_demoted) {
 Test(multicast_path, what_comes_back_is_promoted) {
     const Outage well{"all is well", {}, {}, {}, true};
     for (const Outage& outage : kOutages)
-        for (engine::Repair repair : kPolicies)
+        for (engine::Repair repair : policies())
             for (std::uint64_t seed : seeds(1, 3)) {
                 const Options options = outage_options(repair, seed);
                 const Run run(options, outage, kHealAt, mixed_script(seed, 6, 2500, 20000));
@@ -116,7 +116,7 @@ Test(multicast_path, what_comes_back_is_promoted) {
 
 // No datagrams are sent on a path known to reach no member.
 Test(multicast_path, a_failed_path_is_not_used) {
-    for (engine::Repair repair : kPolicies) {
+    for (engine::Repair repair : policies()) {
         std::uint64_t sent[2];
         for (std::uint32_t more : {0U, 1U}) {
             const Options options = outage_options(repair, 1);
@@ -213,7 +213,7 @@ Test(multicast_path, a_mute_member_of_many_is_found_in_its_turn) {
 
 // Losses and bursts are not an outage.
 Test(multicast_path, nothing_flaps_under_loss) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 6)) {
             Options options = outage_options(repair, seed);
             options.faults.loss = 0.2;
@@ -266,7 +266,7 @@ Test(multicast_path, maps_that_overtake_and_are_late) {
 // The path fails in the middle of one large broadcast, with few operations around it, so that no new
 // reachability map (which members receive from which) helps.
 Test(multicast_path, dies_in_a_large_broadcast) {
-    for (engine::Repair repair : kPolicies) {
+    for (engine::Repair repair : policies()) {
         Options options = options_of(6, repair, 1);
         options.group().lossless_silence = {};
         const Ran well(options, {broadcast(1, 8'000'000)});

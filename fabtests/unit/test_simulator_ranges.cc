@@ -35,7 +35,7 @@ const std::vector<std::vector<std::uint32_t>>& splits() {
 }
 
 void run_all(std::uint64_t seed, const Faults& faults) {
-    for (const engine::Repair repair : kPolicies)
+    for (const engine::Repair repair : policies())
         for (const bool relay : {false, true})
             for (const auto& lengths : splits()) {
                 Options options = split(lengths, relay, repair);

@@ -23,7 +23,7 @@ static std::vector<Step> all_sizes() {
 }
 
 Test(reduction, every_size_and_policy) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint32_t members : {1U, 2U, 3U, 6U, 23U})
             for (double loss : {0.0, 0.05, 1.0}) {
                 Options options = options_of(members, repair, members);
@@ -39,7 +39,7 @@ Test(reduction, every_size_and_policy) {
 }
 
 Test(reduction, held_streamed_and_in_place) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 6)) {
             Options options = options_of(2 + static_cast<std::uint32_t>(seed * 5 % 17), repair, seed);
             options.group().tree_arity = 1 + static_cast<std::uint32_t>(seed % 5);

@@ -36,7 +36,7 @@ Test(redundant, every_byte_is_right_at_any_loss) {
              {"none", "loss=0.1%", "loss=1%", "loss=5%", "loss=20%", "loss=60%", "burst=2%:20%:100%",
               "fade=5%:60us", "loss=5%,duplicate=5%,reorder=5%:100us"})
             for (std::uint64_t seed : seeds(1, 3)) {
-                Options options = options_of(9, kPolicies[seed % std::size(kPolicies)], seed);
+                Options options = options_of(9, policies()[seed % std::size(policies())], seed);
                 options.group().redundancy = redundancy;
                 options.faults = parse_faults(faults).value();
                 expect_success(options, varied_script(seed, 9, 150, 120'000));

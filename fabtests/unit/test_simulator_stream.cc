@@ -8,7 +8,7 @@ using namespace mcastcoll::sim;
 TestSuite(stream, .timeout = 600);
 
 Test(stream, roots_that_wait_for_their_bytes) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (double loss : {0.0, 0.05, 1.0})
             for (std::uint64_t seed : seeds(1, 4)) {
                 const std::uint32_t members = 2 + static_cast<std::uint32_t>(seed * 3 % 8);
@@ -44,7 +44,7 @@ Test(stream, a_slow_root_raises_no_storm) {
 
 // The multicast path fails while the root waits: the rest arrives along the ring.
 Test(stream, an_outage_while_a_root_waits) {
-    for (engine::Repair repair : kPolicies)
+    for (engine::Repair repair : policies())
         for (std::uint64_t seed : seeds(1, 3)) {
             Options options = options_of(6, repair, seed);
             options.faults.dead.push_back({{Nanoseconds::from_ms(15), Nanoseconds::from_ms(400)}});
