@@ -2,7 +2,7 @@
 # check.sh [--quick | --all | --only STEP,STEP,..] [--no-install] [--list] -- builds the tree and tests it.
 #
 # Runs the steps of util/check-steps, a table with a line per step.  Without an option: the build, the tests, and jobs on the
-# cluster, about 20 minutes on two cores.  A step writes build-check/STEP.log; a step that takes longer than its limit is ended.
+# cluster, about 17 minutes on two cores.  A step writes build-check/STEP.log; a step that takes longer than its limit is ended.
 # The last line is "N passed, N failed, N skipped"; the exit code is 1 if a test failed.  A step that this machine cannot run
 # (the cluster needs root and network namespaces) counts as skipped, with the reason.
 #   --quick        only the build, the tests without a cluster, and the style
