@@ -50,7 +50,7 @@ while IFS='|' read columns text words; do
 done <"$table" || exit
 [ -z "$list" ] || exit 0
 for name in ${only//,/ }; do [[ $names == *" $name "* ]] || bad_usage "'$name' is no step; there are:$names"; done
-export CHECK_STEPS=$steps
+export CHECK_STEPS=$steps CHECK_GROUPS=$groups
 
 # Settings of the caller's shell for libfabric, Open MPI or sanitizers must not change a result.
 for name in $(compgen -e | grep -E '^(FI|OMPI|ASAN|UBSAN|LSAN|VC|NET|HOSTS|STACK|MCASTCOLL)(_|$)'); do unset "$name"; done

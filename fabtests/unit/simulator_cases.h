@@ -56,7 +56,7 @@ inline void expect_success(const Options& options, std::vector<Step> script) {
     Ran(options, std::move(script));
 }
 
-// All policies; with MCC_QUICK, for builds with sanitizers, the last two.
+// Returns all policies; with MCC_QUICK, only the last two.
 inline std::span<const engine::Repair> policies() {
     static constexpr engine::Repair kAll[] = {engine::Repair::pull, engine::Repair::push,
                                               engine::Repair::sync, engine::Repair::automatic};
