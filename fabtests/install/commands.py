@@ -4,8 +4,8 @@
 A command line is a line of an indented block (Markdown; text other than commands is fenced with ```), of an .EX block
 (manual pages), or a piece of code in a sentence that begins with one of our commands or with a launcher's.  First all
 of them run in the tree, each in a separate shell after ". build/env"; then, in an empty folder and without it, those
-that name no path of the tree, with the files that "make install" has installed. Each must exit with 0.  mcastcoll must
-have served jobs started with mpirun, and programs with the interposer.
+that name no path of the tree and took at most REPEAT_S seconds, with the files that "make install" has installed. Each
+must exit with 0.  mcastcoll must have served jobs started with mpirun, and programs with the interposer.
 
 commands.unrun lists the commands not to run, with reasons.  A command listed there that is in no document counts as a
 failure.
