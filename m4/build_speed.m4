@@ -34,9 +34,9 @@ AC_SUBST([MCC_STANDARD])
 # Unit tests, mutants, and code that parses command lines or writes JSON are not optimised, which halves their compile
 # time. With sanitizers the same holds for functional tests and for tools that move little data, and the rest gets -O1.
 # Without sanitizers functional tests get -O1: they compare many bytes.
-mcc_speed=-O2 mcc_tools=
-AS_IF([test "x$enable_sanitizers" != xno], [mcc_speed=-O1 mcc_tools='fabtests/functional/% util/doctor/% util/hostset/%'])
-mcc_plain='fabtests/unit/% prov/mcastcoll/%-all.o fabtests/gateway/% fabtests/verbs/% util/arguments/% util/topo/% util/hostset/test_% util/cp/test_% %-status.o %-statistics.o %-summary.o %/test '$mcc_tools
+mcc_speed=-O2 mcc_plain_sanitized=
+AS_IF([test "x$enable_sanitizers" != xno], [mcc_speed=-O1 mcc_plain_sanitized='fabtests/functional/% util/doctor/% util/hostset/%'])
+mcc_plain='fabtests/unit/% prov/mcastcoll/%-all.o fabtests/gateway/% fabtests/verbs/% util/arguments/% util/topo/% util/hostset/test_% util/cp/test_% %-status.o %-statistics.o %-summary.o %/test '$mcc_plain_sanitized
 AS_IF([test $mcc_speed_given = yes], [MCC_SPEED=],
   [MCC_SPEED='$(if $(filter '$mcc_plain',$][@),-O0,$(if $(filter fabtests/%,$][@),-O1,'$mcc_speed'))'])
 AC_SUBST([MCC_SPEED])
